@@ -1,0 +1,112 @@
+/*
+ * One processor as the kernel sees it: identity, per-CPU data, small instructions.
+ *
+ * GS base points at the CPU's copy of the .percpu section; the first object in every copy is
+ * `struct cpu`. User code runs with its own GS base; entry and exit swap them.
+ */
+#ifndef KERNEL_CPU_CPU_H
+#define KERNEL_CPU_CPU_H
+
+#include "lib/types.h"
+
+#define MAX_CPUS 64
+typedef u64 cpumask_t; /* bit n = CPU n */
+
+struct task;
+
+struct cpu {
+    struct cpu *self;        /* offset 0, so that %gs:0 is this_cpu() */
+    struct task *current;    /* offset 8: the task that runs here */
+    u64 kernel_stack_top;    /* offset 16: where SYSCALL and the TSS enter */
+    u64 user_rsp_scratch;    /* offset 24: SYSCALL entry only */
+    u64 percpu_delta;        /* add to a .percpu address to get this CPU's copy */
+    u32 index;               /* 0 … cpu_count() - 1 */
+    u32 apic_id;
+    u32 irq_depth;           /* > 0 inside an interrupt handler */
+    bool is_online;
+};
+
+static inline struct cpu *this_cpu(void)
+{
+    struct cpu *cpu;
+    __asm__ volatile("movq %%gs:0, %0" : "=r"(cpu));
+    return cpu;
+}
+
+static inline unsigned cpu_index(void)
+{
+    return this_cpu()->index;
+}
+
+unsigned cpu_count(void);               /* CPUs online; fixed once smp_start_all() is done */
+struct cpu *cpu_get(unsigned index);    /* NULL if there is no such CPU */
+cpumask_t cpu_online_mask(void);
+
+/*
+ * Per-CPU variables: PERCPU(u64, name); then *percpu_this(name), *percpu_of(name, cpu_index).
+ * Kernel code is not preempted: the pointer stays right until the caller sleeps.
+ */
+#define PERCPU(type, name) __attribute__((section(".percpu"), used)) __typeof__(type) name
+#define percpu_this(name)                                                                          \
+    ((__typeof__(&(name)))((char *)&(name) + this_cpu()->percpu_delta))
+#define percpu_of(name, index)                                                                     \
+    ((__typeof__(&(name)))((char *)&(name) + cpu_get(index)->percpu_delta))
+
+static inline void cpu_pause(void) /* in every spin loop: under round-robin TCG it lets the next CPU run */
+{
+    __asm__ volatile("pause" ::: "memory");
+}
+
+static inline bool irq_save_disable(void) /* => whether interrupts were on */
+{
+    u64 flags;
+    __asm__ volatile("pushfq; popq %0; cli" : "=r"(flags)::"memory");
+    return flags & (1u << 9);
+}
+
+static inline void irq_restore(bool were_on)
+{
+    if (were_on)
+        __asm__ volatile("sti" ::: "memory");
+}
+
+static inline bool irqs_are_on(void)
+{
+    u64 flags;
+    __asm__ volatile("pushfq; popq %0" : "=r"(flags)::"memory");
+    return flags & (1u << 9);
+}
+
+static inline void irq_enable(void) { __asm__ volatile("sti" ::: "memory"); }
+static inline void irq_disable(void) { __asm__ volatile("cli" ::: "memory"); }
+/* Enables interrupts and halts in one step; returns after the next interrupt, interrupts on. */
+static inline void cpu_wait_for_interrupt(void) { __asm__ volatile("sti; hlt" ::: "memory"); }
+
+static inline void port_out8(u16 port, u8 v) { __asm__ volatile("outb %0, %1" ::"a"(v), "Nd"(port)); }
+static inline void port_out16(u16 port, u16 v) { __asm__ volatile("outw %0, %1" ::"a"(v), "Nd"(port)); }
+static inline void port_out32(u16 port, u32 v) { __asm__ volatile("outl %0, %1" ::"a"(v), "Nd"(port)); }
+static inline u8 port_in8(u16 port) { u8 v; __asm__ volatile("inb %1, %0" : "=a"(v) : "Nd"(port)); return v; }
+static inline u16 port_in16(u16 port) { u16 v; __asm__ volatile("inw %1, %0" : "=a"(v) : "Nd"(port)); return v; }
+static inline u32 port_in32(u16 port) { u32 v; __asm__ volatile("inl %1, %0" : "=a"(v) : "Nd"(port)); return v; }
+
+static inline u64 msr_read(u32 msr)
+{
+    u32 lo, hi;
+    __asm__ volatile("rdmsr" : "=a"(lo), "=d"(hi) : "c"(msr));
+    return (u64)hi << 32 | lo;
+}
+static inline void msr_write(u32 msr, u64 v)
+{
+    __asm__ volatile("wrmsr" ::"c"(msr), "a"((u32)v), "d"((u32)(v >> 32)) : "memory");
+}
+
+/* CPU features found at boot and switched on where present (same on all CPUs). */
+struct cpu_features {
+    bool nx, smep, smap, umip, pku, fsgsbase, pge, xsave, rdtscp, invariant_tsc, gib_pages;
+    u32 xsave_size; /* bytes of an XSAVE area for the enabled components; 512 for FXSAVE */
+    u64 xsave_mask;
+    u32 phys_bits;
+};
+extern struct cpu_features cpu_features;
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * TLB shootdown. Whoever removes or weakens page-table entries collects what it took away in a batch; the
+ * flush happens once for the whole batch, on those CPUs that run the address space, and only afterwards
+ * the frames are let go. (Intel SDM vol. 3, 4.10.4: a translation may be used until it is invalidated.)
+ */
+#ifndef MM_CORE_TLB_H
+#define MM_CORE_TLB_H
+
+#include "mm/core/page_table.h"
+
+#define TLB_BATCH_PAGES 128
+#define TLB_FLUSH_ALL_ABOVE 32 /* pages; more than these flush the whole address space */
+
+struct tlb_batch {
+    struct pt_space *space;
+    u64 start, end;  /* range touched; start >= end: nothing to flush */
+    u32 n_pages;
+    struct page *pages[TLB_BATCH_PAGES]; /* references to drop after the flush */
+};
+
+void tlb_batch_init(struct tlb_batch *batch, struct pt_space *space);
+/* The entry for addr was removed or weakened. pt_lock held. */
+void tlb_batch_add_range(struct tlb_batch *batch, u64 start, u64 end);
+/* As above, and the page's reference is dropped at the flush. => true when the batch is full: release pt_lock and flush before going on */
+MUST_CHECK bool tlb_batch_add_page(struct tlb_batch *batch, u64 addr, struct page *page);
+/*
+ * Flushes and drops. Interrupts on, no pt_lock held (other CPUs answer while they wait for it). The batch can be used again.
+ */
+void tlb_batch_flush(struct tlb_batch *batch);
+
+/* Makes `space` (NULL: the kernel's own) the address space of this CPU. Interrupts off. Called by the scheduler. */
+void tlb_switch_space(struct pt_space *space);
+struct pt_space *tlb_current_space(void);
+/* One page, this CPU only: after strengthening an entry (spurious fault). */
+void tlb_flush_local_page(u64 addr);
+void tlb_flush_kernel_all(void); /* all CPUs, kernel mappings; interrupts on */
+
+extern bool tlb_mutant_no_shootdown; /* tests: leave remote flushes out on purpose */
+
+#endif
