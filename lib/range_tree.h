@@ -81,7 +81,8 @@ struct range_txn {
     struct range_node *root;    /* the tree as it will be */
     u64 count;
     u64 generation;
-    struct range_node *spares;  /* private nodes not in use */
+    struct range_node *spares;  /* nodes reserved or given up, for the operations to come */
+    u32 spare_count;
     struct range_node *retired; /* published nodes that the new tree does without */
 };
 
