@@ -38,6 +38,11 @@ static bool is_touch(enum step_kind kind)
     return kind == STEP_TOUCH || kind == STEP_MARKED_TOUCH;
 }
 
+static bool is_read(enum step_kind kind)
+{
+    return kind == STEP_READ || kind == STEP_MARKED_READ;
+}
+
 /* Keeps the sums over all steps; the pages of a run are highest at one of its two ends. */
 static void account_run(struct steps *steps, const struct step_run *run)
 {
@@ -45,6 +50,8 @@ static void account_run(struct steps *steps, const struct step_run *run)
     uint64_t end = (last > run->first_page ? last : run->first_page) + run->length_pages;
 
     steps->step_count += run->count;
+    if (is_read(run->kind) && run->length_pages > steps->longest_read_pages)
+        steps->longest_read_pages = run->length_pages;
     if (!is_touch(run->kind))
         return;
     steps->has_touches = true;

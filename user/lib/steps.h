@@ -14,11 +14,11 @@
 
 #define PLAY_PAGE_BYTES 4096
 /* The first page number whose byte position no longer fits a signed 64-bit offset. */
-#define PLAY_PAGE_LIMIT (INT64_MAX / PLAY_PAGE_BYTES)
+#define PLAY_PAGE_LIMIT ((uint64_t)INT64_MAX / PLAY_PAGE_BYTES)
 
 enum step_kind {
-    STEP_TOUCH,       /* load every byte of each page through the mapping */
-    STEP_READ,        /* one read call for all the pages */
+    STEP_TOUCH,        /* load every byte of each page through the mapping */
+    STEP_READ,         /* one read call for all the pages */
     STEP_MARKED_TOUCH, /* the same two, written M and R in a pattern and named so in the output */
     STEP_MARKED_READ,
     STEP_DROP,        /* drop the pages from the cache */
@@ -49,6 +49,7 @@ struct steps {
     struct step_block *last_block;
     uint64_t step_count;
     uint64_t touched_end_page; /* one more than the highest page of any touch; 0 without a touch */
+    uint32_t longest_read_pages;
     bool has_touches;
 };
 

@@ -69,7 +69,7 @@ static int take_digit(struct trace_parser *t, unsigned int digit)
 
     uint64_t *field = &t->fields[t->field_count - 1];
 
-    limit = t->field_count == 1 ? (uint64_t)PLAY_PAGE_LIMIT - 1 : LENGTH_LIMIT;
+    limit = t->field_count == 1 ? PLAY_PAGE_LIMIT - 1 : LENGTH_LIMIT;
     *field = *field * 10 + digit;
     return *field > limit ? fail_here(t, t->field_column, "this number is too large") : 0;
 }
@@ -97,9 +97,10 @@ static int take_character(struct trace_parser *t, unsigned char c)
         t->in_comment = true;
         return 0;
     }
-    snprintf(message, sizeof(message), "expected a page number, found %s%c%s",
-             c > ' ' && c < 127 ? "'" : "a character that is no text (", c > ' ' && c < 127 ? c : '?',
-             c > ' ' && c < 127 ? "'" : ")");
+    if (c > ' ' && c < 127)
+        snprintf(message, sizeof(message), "expected a page number, found '%c'", c);
+    else
+        snprintf(message, sizeof(message), "expected a page number, found byte 0x%02x", c);
     return fail_here(t, t->column, message);
 }
 

@@ -1,0 +1,133 @@
+/*
+ * Stats: see stats.h.
+ */
+#include "user/lib/stats.h"
+
+#include <string.h>
+
+#include "user/lib/text.h"
+
+#define US_PER_SECOND 1000000
+#define NS_PER_US 1000
+
+enum stat_source { SOURCE_FAULTS, SOURCE_VMSTAT, SOURCE_COUNT };
+
+static const char *const source_paths[SOURCE_COUNT] = {
+    [SOURCE_FAULTS] = "/proc/self/faults",
+    [SOURCE_VMSTAT] = "/proc/vmstat",
+};
+
+static const struct {
+    enum stat_source source;
+    const char *name;
+} stat_places[STAT_COUNT] = {
+    [STAT_WAITS] = {SOURCE_FAULTS, "waits"},
+    [STAT_RETRIES] = {SOURCE_FAULTS, "retries"},
+    [STAT_RETRY_MISSES] = {SOURCE_FAULTS, "retry_misses"},
+    [STAT_REASON_ZERO] = {SOURCE_FAULTS, "reason_zero"},
+    [STAT_REASON_COW] = {SOURCE_FAULTS, "reason_cow"},
+    [STAT_REASON_CACHE] = {SOURCE_FAULTS, "reason_cache"},
+    [STAT_REASON_AROUND] = {SOURCE_FAULTS, "reason_around"},
+    [STAT_REASON_IO] = {SOURCE_FAULTS, "reason_io"},
+    [STAT_REASON_OTHER_IO] = {SOURCE_FAULTS, "reason_other_io"},
+    [STAT_REASON_SWAP] = {SOURCE_FAULTS, "reason_swap"},
+    [STAT_REASON_SPURIOUS] = {SOURCE_FAULTS, "reason_spurious"},
+    [STAT_REASON_FAILED] = {SOURCE_FAULTS, "reason_failed"},
+    [STAT_WINDOWS] = {SOURCE_VMSTAT, "ra_windows"},
+    [STAT_WINDOW_PAGES] = {SOURCE_VMSTAT, "ra_pages"},
+    [STAT_DATA_REQUESTS] = {SOURCE_VMSTAT, "disk_data_requests"},
+    [STAT_DATA_PAGES] = {SOURCE_VMSTAT, "disk_data_pages"},
+    [STAT_META_REQUESTS] = {SOURCE_VMSTAT, "disk_meta_requests"},
+};
+
+/* Takes one line `name value`, if the table has its name. */
+static void take_line(struct stats_sample *sample, enum stat_source source, const char *line)
+{
+    size_t name_length = strcspn(line, " \t\n");
+    const char *at = line + name_length;
+
+    for (int id = 0; id < STAT_COUNT; id++) {
+        const char *name = stat_places[id].name;
+
+        if (stat_places[id].source != source || strlen(name) != name_length ||
+            memcmp(name, line, name_length) != 0)
+            continue;
+        sample->known[id] = text_take_number(&at, &sample->value[id]);
+        return;
+    }
+}
+
+static void read_source(struct stats_sample *sample, enum stat_source source)
+{
+    static char text[32768];
+    const char *line = text;
+
+    if (text_read_file(source_paths[source], text, sizeof(text)) < 0)
+        return;
+    while (*line) {
+        take_line(sample, source, line);
+        line += strcspn(line, "\n");
+        if (*line)
+            line++;
+    }
+}
+
+void stats_begin(struct stats *stats)
+{
+    *stats = (struct stats){0};
+    /* The first call may touch pages that the kernel shares with programs: before the sample. */
+    clock_gettime(CLOCK_MONOTONIC, &stats->before.clock);
+    for (int source = 0; source < SOURCE_COUNT; source++)
+        read_source(&stats->before, source);
+    getrusage(RUSAGE_SELF, &stats->before.usage);
+    clock_gettime(CLOCK_MONOTONIC, &stats->before.clock);
+}
+
+void stats_end(struct stats *stats)
+{
+    clock_gettime(CLOCK_MONOTONIC, &stats->after.clock);
+    getrusage(RUSAGE_SELF, &stats->after.usage);
+    for (int source = 0; source < SOURCE_COUNT; source++)
+        read_source(&stats->after, source);
+}
+
+bool stats_get(const struct stats *stats, enum stat_id id, uint64_t *value)
+{
+    if (!stats->before.known[id] || !stats->after.known[id])
+        return false;
+    *value = stats->after.value[id] - stats->before.value[id];
+    return true;
+}
+
+uint64_t stats_minor_faults(const struct stats *stats)
+{
+    return (uint64_t)(stats->after.usage.ru_minflt - stats->before.usage.ru_minflt);
+}
+
+uint64_t stats_major_faults(const struct stats *stats)
+{
+    return (uint64_t)(stats->after.usage.ru_majflt - stats->before.usage.ru_majflt);
+}
+
+static uint64_t time_between_us(const struct timeval *from, const struct timeval *to)
+{
+    return (uint64_t)((to->tv_sec - from->tv_sec) * US_PER_SECOND + to->tv_usec - from->tv_usec);
+}
+
+uint64_t stats_user_us(const struct stats *stats)
+{
+    return time_between_us(&stats->before.usage.ru_utime, &stats->after.usage.ru_utime);
+}
+
+uint64_t stats_system_us(const struct stats *stats)
+{
+    return time_between_us(&stats->before.usage.ru_stime, &stats->after.usage.ru_stime);
+}
+
+uint64_t stats_real_us(const struct stats *stats)
+{
+    const struct timespec *from = &stats->before.clock, *to = &stats->after.clock;
+
+    return (uint64_t)((to->tv_sec - from->tv_sec) * US_PER_SECOND +
+                      (to->tv_nsec - from->tv_nsec) / NS_PER_US);
+}

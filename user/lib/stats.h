@@ -1,0 +1,64 @@
+/*
+ * Stats: what the kernel counts, read before and after a run.
+ *
+ * Faults, waits and reasons are this process's own (/proc/self/faults); windows and disk requests are
+ * the whole system's (/proc/vmstat), as nobody else runs beside a measurement. Minor and major
+ * faults and times come from getrusage. Taking a sample allocates nothing. On Linux the files, or
+ * the names in them, are missing: those counters are then not available, and never 0 by mistake.
+ */
+#ifndef USER_LIB_STATS_H
+#define USER_LIB_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum stat_id {
+    STAT_WAITS,
+    STAT_RETRIES,
+    STAT_RETRY_MISSES,
+    STAT_REASON_ZERO,
+    STAT_REASON_COW,
+    STAT_REASON_CACHE,
+    STAT_REASON_AROUND,
+    STAT_REASON_IO,
+    STAT_REASON_OTHER_IO,
+    STAT_REASON_SWAP,
+    STAT_REASON_SPURIOUS,
+    STAT_REASON_FAILED,
+    STAT_WINDOWS,
+    STAT_WINDOW_PAGES,
+    STAT_DATA_REQUESTS,
+    STAT_DATA_PAGES,
+    STAT_META_REQUESTS,
+    STAT_COUNT,
+};
+
+struct stats_sample {
+    struct rusage usage;
+    struct timespec clock;
+    uint64_t value[STAT_COUNT];
+    bool known[STAT_COUNT];
+};
+
+struct stats {
+    struct stats_sample before;
+    struct stats_sample after;
+};
+
+/* Sample around a run: the files outermost, getrusage and the clock next to what is measured. */
+void stats_begin(struct stats *stats);
+void stats_end(struct stats *stats);
+
+/* How far a counter moved. False where this kernel does not have it. */
+bool stats_get(const struct stats *stats, enum stat_id id, uint64_t *value);
+
+/* The classic pair, and times in microseconds. */
+uint64_t stats_minor_faults(const struct stats *stats);
+uint64_t stats_major_faults(const struct stats *stats);
+uint64_t stats_user_us(const struct stats *stats);
+uint64_t stats_system_us(const struct stats *stats);
+uint64_t stats_real_us(const struct stats *stats);
+
+#endif
