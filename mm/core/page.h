@@ -40,12 +40,13 @@ struct page {
     u32 flags;     /* enum page_flag; atomically changed */
     s32 refs;
     s32 mapcount;  /* page-table entries that map it */
-    u8 order;      /* of a free or multi-frame block's head */
-    u8 unused[3];
+    u8 order;      /* of the block this frame heads; of a slab, in each of its frames */
+    u8 poisoned;   /* debug builds: free, and filled with the poison pattern */
+    u8 unused[2];
     struct page_cache *cache;
     u64 index;     /* page index in its cache */
     struct list lru;
-    u64 private_[2]; /* owner's use (slab: free list and cache) */
+    u64 private_[2]; /* owner's use (slab: cache and free list) */
 };
 _Static_assert(sizeof(struct page) == 64, "one cache line");
 
@@ -71,7 +72,7 @@ static inline struct page *virt_page(const void *virt) { return phys_page(virt_t
 
 static inline bool page_has(const struct page *page, u32 flags) { return atomic_load(&page->flags) & flags; }
 static inline void page_set(struct page *page, u32 flags) { atomic_or(&page->flags, flags); }
-static inline void page_clear(struct page *page, u32 flags) { atomic_and(&page->flags, ~flags); }
+static inline void page_unset(struct page *page, u32 flags) { atomic_and(&page->flags, ~flags); }
 /* => whether any of the flags was set before */
 static inline bool page_test_and_set(struct page *page, u32 flags) { return atomic_or(&page->flags, flags) & flags; }
 static inline bool page_test_and_clear(struct page *page, u32 flags) { return atomic_and(&page->flags, ~flags) & flags; }
@@ -98,7 +99,11 @@ static inline bool page_try_get(struct page *page)
 static inline bool page_freeze(struct page *page, s32 expected) { return atomic_change(&page->refs, expected, 0); }
 static inline void page_unfreeze(struct page *page, s32 refs) { atomic_store(&page->refs, refs); }
 
-/* Drops a reference; the last one gives the frame back. Never sleeps. Panics on an underflow. */
+/*
+ * Drops a reference; the last one gives the frame (or the block of 2^order frames it heads) back.
+ * Any context, never sleeps. Panics on an underflow, and when the last reference goes while the page is
+ * mapped, locked or in a cache.
+ */
 void page_put(struct page *page);
 
 #endif
