@@ -1,0 +1,26 @@
+/*
+ * Counting faults: one record for each fault, made at the one place where it ends.
+ */
+#ifndef MM_ACCOUNT_H
+#define MM_ACCOUNT_H
+
+#include "kernel/sched/task.h"
+#include "mm/fault.h"
+
+enum fault_account_rule { ACCOUNT_FAULTLINE, ACCOUNT_LINUX_6_12, ACCOUNT_LINUX_6_1, ACCOUNT_LINUX_2009 };
+
+/* At the trap (started is counted), at each restart, and at the end. */
+void account_fault_begin(struct fault *f);
+void account_fault_retry(struct fault *f, bool page_is_gone);
+void account_fault_end(struct fault *f, enum fault_result result);
+void account_mapped_around(unsigned pages);
+
+/* System-wide sums; same layout as a task's. */
+void account_system(struct task_fault_counters *out);
+/* Prints "name value" lines as in /proc/self/faults, each name with `prefix`. => length */
+int account_format(const struct task_fault_counters *counters, const char *prefix, char *buf, size_t size);
+
+int account_set_rule(const char *name); /* => 0 or -EINVAL */
+const char *account_rule_name(void);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * The page fault, from the trap to the mapped page. The walk is in mm/fault.c; read that first.
+ */
+#ifndef MM_FAULT_H
+#define MM_FAULT_H
+
+#include "mm/vma.h"
+
+struct trap_frame;
+
+enum fault_access { FAULT_READ, FAULT_WRITE, FAULT_EXEC };
+
+/* What a handler, an attempt, or the whole fault comes to. */
+enum fault_result {
+    FAULT_DONE,
+    FAULT_RETRY,  /* the lock is already released, f->vma may be freed memory: start over */
+    FAULT_KILLED, /* a fatal signal ended the wait */
+    FAULT_SIGSEGV_MAPERR,
+    FAULT_SIGSEGV_ACCERR,
+    FAULT_SIGBUS_ADRERR,
+    FAULT_OOM,
+};
+
+/* Why a fault that ended well was needed; one for each fault. */
+enum fault_reason {
+    FAULT_REASON_ZERO,     /* anonymous memory, first touch */
+    FAULT_REASON_COW,      /* a private copy was made */
+    FAULT_REASON_CACHE,    /* page was in the cache */
+    FAULT_REASON_AROUND,   /* (counts pages mapped around, not faults) */
+    FAULT_REASON_IO,       /* slept for its own read */
+    FAULT_REASON_OTHER_IO, /* slept for somebody else's read */
+    FAULT_REASON_SWAP,
+    FAULT_REASON_SPURIOUS, /* the entry was already there */
+    FAULT_REASON_FAILED,   /* did not end well */
+    FAULT_REASON_COUNT,
+};
+
+enum fault_flag {
+    FAULT_FLAG_USER = 1u << 0,     /* by the program; else by the kernel on user memory */
+    FAULT_FLAG_POPULATE = 1u << 1, /* by a populating call: no trap behind it */
+    FAULT_FLAG_PROTECTION = 1u << 2, /* the hardware saw a present entry */
+};
+
+/* The context handed down. A callee adds to it; it never keeps it. */
+struct fault {
+    struct mm *mm;
+    u64 addr;                  /* faulting address, unaligned */
+    enum fault_access access;
+    u32 flags;                 /* enum fault_flag */
+
+    struct vma *vma;           /* valid only while locked */
+    pgoff_t pgoff;
+    bool locked;               /* mmap_lock (or the VMA's lock) is held by this fault */
+    bool grow_exclusive;       /* this attempt holds mmap_lock exclusively, to grow a stack */
+    u64 change_count;          /* of mm when the lock was let go (recheck) */
+
+    u32 attempt;               /* 0 = first */
+    u32 retries;
+    bool absent;               /* page absent at the first look */
+    bool slept;                /* for the page's data, in any attempt */
+    bool started_read;         /* this fault inserted the page and asked the disk */
+    bool reread;               /* the one read-again of a failed page is spent */
+    bool kept_lock_across_io;
+    enum fault_reason reason;
+    struct page *pinned;       /* awaited page kept across the restart (fault_pin=1) */
+    pgoff_t awaited;           /* its index, for retry_miss; valid if has_awaited */
+    bool has_awaited;
+    struct page_cache *awaited_cache;
+    u64 wait_ns;
+    u64 start_ns;
+    enum fault_result outcome;
+};
+
+/*
+ * Serves one access of mm's memory at addr. => FAULT_DONE or one of the errors (never FAULT_RETRY). Counted once, for the current task and the system.
+ * No lock held on entry; sleeps.
+ */
+enum fault_result fault_user(struct mm *mm, u64 addr, enum fault_access access, u32 flags);
+
+/* Releases the lock of the attempt after pinning the file; the only function that does so before the end of an attempt. f->vma is dead afterwards. */
+struct mapped_file *fault_let_go(struct fault *f);
+/* May this attempt release the lock and start over (vm.fault_retry)? */
+bool fault_may_let_go(const struct fault *f);
+
+/* Handlers by kind of VMA; lock held on entry, and on return unless they say RETRY or KILLED after letting go (f->locked tells). */
+enum fault_result fault_anon(struct fault *f);
+enum fault_result fault_file(struct fault *f);
+/* A write to a present, write-protected page of a private mapping (or the zero page). */
+enum fault_result fault_write_protected(struct fault *f, pte_t old);
+
+/* Registers the #PF handler. signal: called for a program's bad access, in its context (kernel/task). oom_kill: frees memory by ending a program;
+ * => whether it chose a victim other than the caller's (then the fault is tried again). */
+void fault_init(void (*signal)(struct trap_frame *frame, enum fault_result result, u64 addr, enum fault_access access),
+                bool (*oom_kill)(void));
+
+const char *fault_result_name(enum fault_result result);
+
+#endif

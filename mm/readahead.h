@@ -1,0 +1,88 @@
+/*
+ * Readahead: what to ask the disk for, and when. Policy (which pages) is apart from mechanism (how pages get filled).
+ *
+ *         |<----------- size ----------->|
+ *      start          mark (start + size - async)
+ *      |--------------|#=================|
+ *                      ^ page with PAGE_READAHEAD: touching it starts the next window, while the reader
+ *                        still has `async` pages to go
+ *
+ * Callers never hold mmap_lock or a page lock unless the fault_retry policy keeps mmap_lock (hold).
+ */
+#ifndef MM_READAHEAD_H
+#define MM_READAHEAD_H
+
+#include "kernel/sync/spin.h"
+
+struct mapped_file;
+struct page;
+struct page_cache;
+
+#define READAHEAD_NONE_YET (-1)
+
+/* One per open file; FAULTS.md section 4. */
+struct readahead {
+    struct spinlock lock; /* the rest; held while a window is computed, never while it is submitted */
+    pgoff_t start;
+    u32 size, async;      /* pages */
+    s64 prev_bytes;       /* position after the last read(); READAHEAD_NONE_YET before the first */
+    u32 miss;             /* read-around's score */
+    u32 max_pages;        /* the window, taken at open; doubled by POSIX_FADV_SEQUENTIAL */
+    bool advised_random, advised_sequential; /* of the descriptor */
+};
+
+enum readahead_kind { READAHEAD_FAULT, READAHEAD_READ, READAHEAD_ADVICE };
+
+/* One question to the policy. */
+struct readahead_call {
+    struct mapped_file *file;
+    enum readahead_kind kind;
+    pgoff_t index;     /* the page missed, or the page that carried the mark */
+    u64 wanted_pages;  /* n: pages the call still wants from index on (faults: 1) */
+    pgoff_t access;    /* page that the access began with, for the log */
+    bool hint_random, hint_sequential; /* MADV_ of the VMA (faults) */
+};
+
+/* A policy: one file mm/readahead_<name>.c, one line in the table of mm/readahead.c. All may sleep. */
+struct readahead_policy {
+    const char *name;
+    void (*fault_miss)(const struct readahead_call *call);  /* page absent: must at least read call->index */
+    void (*fault_mark)(const struct readahead_call *call);  /* first attempt found the mark (already cleared) */
+    void (*fault_hit)(struct readahead *ra);                /* first attempt found the page unlocked and up to date */
+    void (*read_miss)(const struct readahead_call *call);
+    void (*read_mark)(const struct readahead_call *call);
+};
+
+void readahead_init(struct readahead *ra, const struct page_cache *cache); /* at open */
+
+/* The doors for faults and reads; each asks the policy chosen by vm.readahead. */
+void readahead_on_fault_miss(const struct readahead_call *call);
+void readahead_on_fault_mark(const struct readahead_call *call);
+void readahead_on_fault_hit(struct mapped_file *file);
+void readahead_on_read_miss(const struct readahead_call *call);
+void readahead_on_read_mark(const struct readahead_call *call);
+
+/* Hints. POSIX_FADV_* of FAULTS.md; range in pages. */
+void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pages);
+
+/*
+ * For policies: reads the absent pages of [start, start + size), clipped at the end of the file; skips cached ones; puts the mark on page
+ * `mark` if that page is newly added (READAHEAD_NO_MARK: none). One log line and one ra_windows count for each run of pages really read from disk.
+ * Takes invalidate_lock shared; may sleep for frames and metadata. => pages newly inserted
+ */
+#define READAHEAD_NO_MARK (~0ul)
+u64 readahead_submit(const struct readahead_call *call, pgoff_t start, u64 size, pgoff_t mark);
+
+/* The knob vm.readahead. */
+int readahead_set_policy(const char *name); /* => 0 or -EINVAL */
+const char *readahead_policy_name(void);
+
+/*
+ * The log behind /proc/readahead_log: fixed lines of READAHEAD_LOG_LINE bytes "SEQ DEV:INO KIND ACCESS START N MARK", space padded, newline last.
+ * Copies up to len bytes from byte position pos. => bytes; 0 at the end. An overwritten record reads as "lost".
+ */
+#define READAHEAD_LOG_LINE 64
+size_t readahead_log_read(u64 pos, char *buf, size_t len);
+u64 readahead_log_end(void); /* bytes written so far */
+
+#endif

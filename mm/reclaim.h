@@ -1,0 +1,22 @@
+/*
+ * Taking clean page-cache pages back when frames run short.
+ *
+ * Every cached page is on one list, oldest first. A page touched since the last look (PAGE_REFERENCED, or an accessed bit in a
+ * page-table entry) goes round once more; a locked, pinned or dirty one is passed over; a mapped one is first unmapped everywhere.
+ */
+#ifndef MM_RECLAIM_H
+#define MM_RECLAIM_H
+
+#include "mm/core/frames.h"
+#include "mm/page_cache.h"
+
+/* frame_alloc, and when that fails: reclaim and try again. => NULL when nothing can be reclaimed. May sleep; no page-table lock, map_lock or spinlock held. */
+struct page *frame_alloc_reclaim(unsigned flags);
+/* Tries to free at least `want` frames. => frames freed. Same rules. */
+u64 reclaim_pages(u64 want);
+
+void reclaim_list_add(struct page *page);    /* page was added to a cache */
+void reclaim_list_remove(struct page *page); /* page leaves its cache; page locked */
+u64 reclaim_total(void);                     /* pages reclaimed since boot */
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * VMAs and the address space that holds them.
+ *
+ * The tree (lib/range_tree) is changed under mmap_lock exclusive and read without a lock. A VMA's fields change only
+ * under mmap_lock exclusive and its own lock exclusive; they are read under either of the two shared.
+ */
+#ifndef MM_VMA_H
+#define MM_VMA_H
+
+#include "kernel/sched/mutex.h"
+#include "lib/deferred.h"
+#include "lib/range_tree.h"
+#include "mm/core/page_table.h"
+#include "mm/mapped_file.h"
+
+/* Protection, as PROT_* of mmap(2). */
+#define PROT_NONE 0u
+#define PROT_READ 1u
+#define PROT_WRITE 2u
+#define PROT_EXEC 4u
+
+enum vma_flag {
+    VMA_SHARED = 1u << 0,
+    VMA_GROWSDOWN = 1u << 1,
+    VMA_STACK = 1u << 2,
+    VMA_HEAP = 1u << 3,
+    VMA_SEQUENTIAL = 1u << 4, /* MADV_SEQUENTIAL */
+    VMA_RANDOM = 1u << 5,     /* MADV_RANDOM */
+    VMA_LOCKED = 1u << 6,
+    VMA_NORESERVE = 1u << 7,
+    VMA_DETACHED = 1u << 8,   /* no longer in the tree */
+};
+
+struct vma {
+    u64 start, end;            /* bytes, page-aligned, [start, end) */
+    u32 prot, flags;
+    struct mapped_file *file;  /* NULL: anonymous; one reference */
+    pgoff_t pgoff;             /* file page at start */
+    struct mm *mm;
+    struct rwsem lock;         /* see above; faults take it shared under fault_lock=vma */
+    struct list mapping_link;  /* cache->mappings, under cache->map_lock */
+    bool owns_anon;            /* has (had) anonymous pages of its own: stops merging */
+    struct deferred deferred;  /* freed after a grace period */
+};
+
+struct mm {
+    struct pt_space space;
+    struct range_tree vmas;
+    struct rwsem mmap_lock;
+    u64 change_count;          /* moved by every change of tree or VMA, under mmap_lock exclusive */
+    u64 n_vmas, total_pages;   /* mmap_lock */
+    u64 rss_anon, rss_file;    /* pages; atomic */
+    u64 brk_start, brk_end;    /* mmap_lock */
+    u64 mmap_top;              /* addresses go down from here */
+    u64 stack_top, arg_start, arg_end, env_start, env_end;
+    u64 stack_limit_bytes;
+    s32 users;                 /* tasks; the last one unmaps everything */
+    void *owner;               /* struct process, for messages */
+};
+
+struct mm *mm_create(void);          /* empty; one user. NULL when out of memory */
+void mm_get(struct mm *mm);
+void mm_put(struct mm *mm);          /* the last user unmaps and frees all. May sleep; no mmap_lock held. */
+
+/* The VMA that contains addr, or NULL. mmap_lock held (either way), or without any lock if the caller does not sleep before it has locked and re-checked the VMA. */
+struct vma *vma_find(struct mm *mm, u64 addr);
+/* First VMA with end > addr, or NULL. mmap_lock held. */
+struct vma *vma_find_from(struct mm *mm, u64 addr);
+
+/*
+ * Grows a VMA_GROWSDOWN area so that it covers addr, if the guard gap of STACK_GUARD_PAGES stays free below and the stack limit allows it.
+ * => 0, -ENOMEM. mmap_lock exclusive.
+ */
+#define STACK_GUARD_PAGES 256
+int vma_grow_down(struct vma *vma, u64 addr);
+
+/* Page of the file that addr shows. */
+static inline pgoff_t vma_pgoff(const struct vma *vma, u64 addr)
+{
+    return vma->pgoff + ((addr - vma->start) >> PAGE_SHIFT);
+}
+
+/* The address where the VMA shows file page index (the caller checked that it does). */
+static inline u64 vma_address(const struct vma *vma, pgoff_t index)
+{
+    return vma->start + ((index - vma->pgoff) << PAGE_SHIFT);
+}
+
+/* PTE bits for the VMA's protection (without address, accessed or dirty): PRESENT, USER, NX, the execute-only key; WRITE only if `writable` and PROT_WRITE. */
+u64 vma_pte_bits(const struct vma *vma, bool writable);
+
+/* Prints the line of /proc/self/maps for the VMA. => length */
+int vma_format_maps_line(struct vma *vma, char *buf, size_t size);
+
+/* Removes every translation of [start, end) in the mm: page-table entries, counts, frames after the flush. mmap_lock exclusive, or the mm has no users. */
+void mm_zap_range(struct mm *mm, u64 start, u64 end);
+/* Consistency of tree, counters and page tables, for tests. => NULL or a sentence */
+const char *mm_check(struct mm *mm);
+
+#endif
