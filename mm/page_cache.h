@@ -33,7 +33,7 @@ struct page_cache_ops {
 };
 
 struct page_cache {
-    struct radix_tree pages;        /* written under tree_lock, read without */
+    struct radix pages;             /* written under tree_lock, read without */
     struct spinlock tree_lock;      /* interrupts off */
     u64 n_pages;                    /* tree_lock */
     u64 size_bytes;                 /* of the file; set under the owner's rwlock (and invalidate_lock), read with READ_ONCE */
