@@ -175,12 +175,106 @@ $(foreach t,$(patsubst %.c,%,$(wildcard tests/host/*.c)),$(eval $(call HOST_RULE
 $(BUILD)/host/flags: FORCE
 	@$(call write-if-changed,$@,$(HOSTCC) $(HOST_CFLAGS))
 
-FORCE:
+# ---- Images ----------------------------------------------------------------------------------
 
-.PHONY: FORCE all kernel debug user
+DISK  := $(BUILD)/disk.img
+SMALL := $(BUILD)/small.img
+IMAGE_TOOLS := tools/mkimage tools/mkdata.py Makefile
+
+# Kept once made: 400 MB of random bytes, and a file of 1000 GiB that is nearly all hole.
+$(BUILD)/data/%: | tools/mkdata.py
+	$(call say,DATA,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PYTHON) tools/mkdata.py $* $@
+
+# $(call make-image,IMG,FOLDER,DATA FILES): the folder that becomes the image, and the image. Times
+# are set, so that the same content gives the same image.
+define make-image
+	$(call say,IMAGE,$(1))
+	$(Q)rm -rf $(2)
+	$(Q)mkdir -p $(2)/bin $(2)/tests $(2)/data $(2)/etc $(2)/proc $(2)/sys $(2)/dev $(2)/tmp
+	$(Q)cp $(USER_BIN) $(2)/bin/
+	$(if $(USER_TESTS),$(Q)cp $(USER_TESTS) $(2)/tests/)
+	$(Q)echo faultline >$(2)/etc/hostname
+	$(Q)ln $(3) $(2)/data/
+	$(Q)find $(2) -exec touch -h -d '2020-01-01 00:00:00 UTC' {} +
+	$(Q)$(PYTHON) tools/mkimage $(2) $(1)
+endef
+
+DISK_DATA  := $(addprefix $(BUILD)/data/,random.bin sparse.bin small.txt)
+SMALL_DATA := $(addprefix $(BUILD)/data/,medium.bin sparse.bin small.txt)
+
+$(DISK): $(USER_BIN) $(USER_TESTS) $(BUILD)/user/names $(IMAGE_TOOLS) | $(DISK_DATA)
+	$(call make-image,$@,$(BUILD)/image,$(DISK_DATA))
+
+$(SMALL): $(USER_BIN) $(USER_TESTS) $(BUILD)/user/names $(IMAGE_TOOLS) | $(SMALL_DATA)
+	$(call make-image,$@,$(BUILD)/image-small,$(SMALL_DATA))
+
+$(BUILD)/user/names: FORCE
+	@$(call write-if-changed,$@,$(USER_BIN) $(USER_TESTS))
+
+$(BUILD)/faultline.iso: $(RELEASE_KERNEL) boot/grub.cfg tools/mkiso
+	$(call say,ISO,$@)
+	$(Q)$(PYTHON) tools/mkiso $(RELEASE_KERNEL) $@
+
+# ---- What can be asked for -------------------------------------------------------------------
+
+C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -name '*.[ch]')
+
+.PHONY: FORCE all kernel user run test test-kernel test-host test-user test-gdb test-long iso image \
+    lint format gdb clean help
 .SECONDARY:
 
-all: $(KERNEL) $(USER_BIN)
-debug: $(DEBUG_KERNEL)
-kernel: $(KERNEL)
-user: $(USER_BIN) $(USER_TESTS)
+FORCE:
+
+all: $(KERNEL) $(USER_BIN) $(BUILD)/compile_commands.json ##(a minute) the kernel (DEBUG=1: the debug one), the programs, compile_commands.json
+kernel: $(KERNEL) ##(a minute) the kernel alone
+user: $(USER_BIN) $(USER_TESTS) ##(5 s) the user programs alone
+
+run: $(RELEASE_KERNEL) $(DISK) ##(a minute) boot through GRUB and show the demonstration
+	@echo "Booting through GRUB with build/disk.img. The demonstration reads 400 MB three times:"
+	@echo "about a minute. The kernel's log goes to $(BUILD)/qemu.log."
+	$(Q)tools/qemu --iso --smp 2 --timeout 1200
+
+TEST_KERNELS := $(RELEASE_KERNEL) $(DEBUG_KERNEL) $(DISK) $(SMALL)
+
+test: $(TEST_KERNELS) $(HOST_TESTS) ##(4 minutes) every test
+	$(Q)$(PYTHON) tests/run all
+test-kernel: $(TEST_KERNELS) ##(2 minutes) the suites inside the kernel, in each configuration
+	$(Q)$(PYTHON) tests/run kernel
+test-host: $(HOST_TESTS) ##(30 s) pure code under the sanitizers, and the tools
+	$(Q)$(PYTHON) tests/run host
+test-user: $(TEST_KERNELS) ##(a minute) programs under the kernel
+	$(Q)$(PYTHON) tests/run user
+test-gdb: $(TEST_KERNELS) ##(20 s) a scripted gdb session
+	$(Q)$(PYTHON) tests/run gdb
+test-long: $(TEST_KERNELS) $(HOST_TESTS) ##(15 minutes) every test, in more configurations
+	$(Q)$(PYTHON) tests/run all --long
+
+image: $(DISK) $(SMALL) ##(20 s) build/disk.img, and build/small.img for --ramdisk
+iso: $(BUILD)/faultline.iso ##(2 s) build/faultline.iso, for BIOS and UEFI
+
+lint: ##(2 s) includes that point up the floors are errors; layout is a warning
+	$(Q)$(PYTHON) tools/lint_includes.py
+	$(Q)$(CLANG_FORMAT) --dry-run $(C_FILES) 2>&1 | sed -n 's/: warning:.*//p' | cut -d: -f1 | \
+	    sort | uniq -c | sed 's/$$/: places that clang-format would lay out differently/'
+format: ##(5 s) lay out all sources by .clang-format
+	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
+
+gdb: $(DEBUG_KERNEL) $(DISK) ##(5 s to the prompt) the debug kernel, stopped at kernel_main under gdb
+	$(Q)tools/debug
+
+clean: ##(1 s) remove build/
+	rm -rf $(BUILD)
+
+help: ##(1 s) this list
+	@echo "Usage: make [TARGET] [DEBUG=1] [V=1] [BUILD=folder] [CROSS_COMPILE=prefix-]"
+	@sed -n 's/^\([a-z-]*\):.*##(\([^)]*\)) \(.*\)/  \1|\3|\2/p' $(MAKEFILE_LIST) | \
+	    awk -F'|' '{ printf "  %-12s %s (%s)\n", $$1, $$2, $$3 }'
+
+$(BUILD)/compile_commands.json: tools/compile_commands.py $(BUILD)/$(FLAVOUR)/flags \
+    $(BUILD)/$(FLAVOUR)/objects $(BUILD)/user/flags $(BUILD)/user/names
+	$(Q)$(PYTHON) tools/compile_commands.py >$@ \
+	    "$(CC) $(KERNEL_CFLAGS) $($(FLAVOUR)_FLAGS)" $(KERNEL_C) \
+	    -- "$(MUSLCC) $(USER_CFLAGS)" $(wildcard user/*.c user/lib/*.c tests/user/*.c) \
+	    -- "$(HOSTCC) $(HOST_CFLAGS)" $(wildcard tests/host/*.c)
