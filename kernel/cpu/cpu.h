@@ -1,8 +1,8 @@
 /*
  * One processor as the kernel sees it: identity, per-CPU data, small instructions.
  *
- * GS base points at the CPU's copy of the .percpu section; the first object in every copy is
- * `struct cpu`. User code runs with its own GS base; entry and exit swap them.
+ * GS base points at the CPU's own `struct cpu`, which lies in its copy of the .percpu section. The boot CPU's
+ * copy is the section itself. User code runs with its own GS base; entry and exit swap them.
  */
 #ifndef KERNEL_CPU_CPU_H
 #define KERNEL_CPU_CPU_H
@@ -24,6 +24,7 @@ struct cpu {
     u32 apic_id;
     u32 irq_depth;           /* > 0 inside an interrupt handler */
     bool is_online;
+    bool is_stopped;         /* halted for good by another CPU's panic */
 };
 
 static inline struct cpu *this_cpu(void)
@@ -41,6 +42,16 @@ static inline unsigned cpu_index(void)
 unsigned cpu_count(void);               /* CPUs online; fixed once smp_start_all() is done */
 struct cpu *cpu_get(unsigned index);    /* NULL if there is no such CPU */
 cpumask_t cpu_online_mask(void);
+
+/* Every stack that kernel/cpu asks for, and the boot stack, has this size (and a guard page below). */
+#define CPU_STACK_BYTES 16384
+extern char boot_stack_guard[4096]; /* below the boot CPU's first stack: to be left unmapped */
+
+/*
+ * The boot CPU's first call: GDT, TSS, IDT, per-CPU data, features. The others do the same in smp_start_all().
+ * Before it nothing of the kernel works, not even panic().
+ */
+void cpu_init_boot(void);
 
 /*
  * Per-CPU variables: PERCPU(u64, name); then *percpu_this(name), *percpu_of(name, cpu_index).
@@ -102,11 +113,48 @@ static inline void msr_write(u32 msr, u64 v)
 
 /* CPU features found at boot and switched on where present (same on all CPUs). */
 struct cpu_features {
-    bool nx, smep, smap, umip, pku, fsgsbase, pge, xsave, rdtscp, invariant_tsc, gib_pages;
+    bool nx, smep, smap, umip, pku, fsgsbase, pge, xsave, avx, rdtscp, invariant_tsc, gib_pages;
+    bool machine_check, erms;
     u32 xsave_size; /* bytes of an XSAVE area for the enabled components; 512 for FXSAVE */
     u64 xsave_mask;
+    u32 pkru_offset; /* of PKRU in an XSAVE area; 0 where it is not part of it */
     u32 phys_bits;
+    char brand[49];
 };
 extern struct cpu_features cpu_features;
+
+/* The protection key of execute-only mappings: PKRU denies all data access to it (Intel SDM vol. 3, 4.6.2). */
+#define PKEY_EXECUTE_ONLY 1
+#define PKRU_DEFAULT 0x4u /* access-disable bit of key 1 */
+
+#define CR0_MP (1ul << 1)
+#define CR0_EM (1ul << 2)
+#define CR0_TS (1ul << 3)
+#define CR0_NE (1ul << 5)
+#define CR0_WP (1ul << 16)
+#define CR0_AM (1ul << 18)
+#define CR4_PGE (1ul << 7)
+#define CR4_MCE (1ul << 6)
+#define CR4_OSFXSR (1ul << 9)
+#define CR4_OSXMMEXCPT (1ul << 10)
+#define CR4_UMIP (1ul << 11)
+#define CR4_FSGSBASE (1ul << 16)
+#define CR4_OSXSAVE (1ul << 18)
+#define CR4_SMEP (1ul << 20)
+#define CR4_SMAP (1ul << 21)
+#define CR4_PKE (1ul << 22)
+
+#define MSR_EFER 0xc0000080u
+#define EFER_SCE (1ul << 0)
+#define EFER_NXE (1ul << 11)
+#define EFER_LMA (1ul << 10)
+
+#define CPU_READ_CR(n)                                                                             \
+    ({                                                                                             \
+        u64 cr_;                                                                                   \
+        __asm__ volatile("movq %%cr" #n ", %0" : "=r"(cr_)::"memory");                             \
+        cr_;                                                                                       \
+    })
+#define CPU_WRITE_CR(n, v) __asm__ volatile("movq %0, %%cr" #n ::"r"((u64)(v)) : "memory")
 
 #endif

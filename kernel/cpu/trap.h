@@ -11,12 +11,14 @@
 #include "kernel/cpu/cpu.h"
 
 struct trap_frame {
+    u64 fault_address; /* of a page fault (CR2, read before interrupts come on); 0 otherwise */
+    u64 unused;        /* keeps the stack aligned to 16 bytes */
     u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
     u64 vector; /* for a system call: TRAP_VECTOR_SYSCALL */
     u64 error;  /* for a system call: its number (rax holds the result on the way out) */
     u64 rip, cs, rflags, rsp, ss;
 };
-_Static_assert(sizeof(struct trap_frame) == 22 * 8, "trap.S relies on it");
+_Static_assert(sizeof(struct trap_frame) == 24 * 8, "trap.S relies on it");
 
 enum trap_vector {
     TRAP_DIVIDE = 0, TRAP_DEBUG = 1, TRAP_NMI = 2, TRAP_BREAKPOINT = 3, TRAP_OVERFLOW = 4, TRAP_BOUND = 5,
@@ -43,7 +45,10 @@ static inline bool trap_from_user(const struct trap_frame *frame)
 
 typedef void (*trap_handler)(struct trap_frame *frame);
 
-/* Exceptions 0…31. Without a handler an exception panics (kernel) or goes to the user_exception hook. */
+/*
+ * Exceptions 0…31. Without a handler an exception panics (kernel) or goes to the user_exception hook.
+ * A page fault of the kernel on a kernel address goes to the exception table first: nobody serves it.
+ */
 void trap_register(unsigned vector, trap_handler handler);
 /* Exceptions from user mode that nobody registered (kernel/task turns them into signals). */
 void trap_set_user_exception(trap_handler handler);
@@ -69,10 +74,29 @@ void trap_set_syscall(trap_handler handler);
  * => true if it did something (so that it is called again)
  */
 void trap_set_user_return(bool (*hook)(struct trap_frame *frame));
-/* Set by kernel/sched: called after every interrupt that arrived in kernel mode while idle, and on timer ticks. */
+/*
+ * Set by kernel/sched, for user and system time. exit_fn: the CPU came from user mode; enter_fn: it goes there now.
+ * Both with interrupts off, in every trap, interrupt and system call: they must be cheap.
+ */
+void trap_set_time_hooks(void (*exit_fn)(void), void (*enter_fn)(void));
 
-/* First entry to user mode: loads every register from *frame (on the current kernel stack) and irets. Interrupts must be off. */
+/*
+ * First entry to user mode: loads every register from *frame and irets; the user_return hook runs before.
+ * *frame may lie on the current kernel stack or anywhere else in the kernel. Interrupts must be off.
+ */
 NORETURN void trap_enter_user(struct trap_frame *frame);
+
+/*
+ * What a program may have in a frame that returns to it: its own segments, a rip in the user half, flags
+ * that belong to it. Everything else is put right; a frame is always safe for IRET afterwards.
+ * => false if rip was not canonical (the caller raises a protection fault in its name)
+ */
+bool trap_frame_sanitise(struct trap_frame *frame);
+/*
+ * May SYSRET bring this frame back? It loads rip from rcx and rflags from r11, and on some CPUs faults *in the
+ * kernel on the user's stack* where rcx is not canonical. Where the answer is no, IRET does it.
+ */
+bool trap_sysret_is_safe(const struct trap_frame *frame);
 
 #define USER_CS 0x2b
 #define USER_SS 0x23

@@ -17,5 +17,14 @@ ssize_t uaccess_copy_string(char *dst, u64 user_src, size_t max);
 /* Reads one byte. => 0 or -EFAULT */
 int uaccess_touch_read(u64 addr);
 int uaccess_touch_write(u64 addr); /* rewrites one byte atomically (lock or $0) */
+/* One aligned 32-bit word, in one access (futex). => 0 or -EFAULT */
+int uaccess_read_u32(u64 addr, u32 *out);
+/* If the word is `old` it becomes `new_`; *seen is what it was. Atomic. => 0 or -EFAULT */
+int uaccess_change_u32(u64 addr, u32 old, u32 new_, u32 *seen);
+
+/* Reads a kernel word that may not be mapped (backtraces, tests). Any context. => 0 or -EFAULT */
+int kernel_probe_read(u64 addr, u64 *out);
+/* Tries to write the word that is there already. Any context. => 0 or -EFAULT */
+int kernel_probe_write(u64 addr);
 
 #endif

@@ -7,6 +7,8 @@
 #ifndef KERNEL_LOG_LOG_H
 #define KERNEL_LOG_LOG_H
 
+#include <stdarg.h>
+
 #include "lib/types.h"
 
 struct trap_frame;
@@ -22,7 +24,11 @@ void log_set_level(enum log_level level); /* messages above it are dropped; defa
 #define log_info(...) log_write(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_DEBUG, __VA_ARGS__)
 
-/* Where log lines go. `write` must not sleep or log; with `panicking` set it must not wait for interrupts or locks. */
+/* The same with a va_list, and how many bytes a line has at most (longer ones are cut). */
+#define LOG_LINE_BYTES 1024
+void log_write_v(enum log_level level, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
+
+/* Where log lines go. Until there is one they go to COM1, polled. `write` must not sleep or log; with `panicking` set it must not wait for interrupts or locks. */
 struct log_sink {
     void (*write)(struct log_sink *sink, const char *text, size_t len, bool panicking);
     bool is_console; /* gets panics only, not ordinary log lines */
@@ -37,6 +43,8 @@ void log_add_sink(struct log_sink *sink);
 NORETURN void panic(const char *fmt, ...) PRINTF_LIKE(1, 2);
 NORETURN void panic_frame(const struct trap_frame *frame, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool panic_in_progress(void);
+/* The part of a panic that shows the way to `frame` (NULL: to the caller): one line for each function, through trap frames. */
+void backtrace_print(const struct trap_frame *frame, void (*line)(const char *fmt, ...));
 
 /* Rooms above add their paragraph to a panic ("current task", "held locks"); called in registration order. */
 struct panic_section {
