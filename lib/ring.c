@@ -22,8 +22,10 @@ u32 ring_used(const struct ring *ring)
 {
     /* The tail first: the head is never behind a tail that was read before it. */
     u32 tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+    u32 used = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - tail;
 
-    return MIN(__atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - tail, ring->size_bytes);
+    /* Between the two loads the other side may have moved on, by more than a whole ring. */
+    return MIN(used, ring->size_bytes);
 }
 
 u32 ring_space(const struct ring *ring)
@@ -34,7 +36,8 @@ u32 ring_space(const struct ring *ring)
 size_t ring_write(struct ring *ring, const void *src, size_t n)
 {
     u32 at = ring->head & (ring->size_bytes - 1);
-    u32 fits = (u32)MIN(n, (size_t)ring_space(ring));
+    u32 space = ring_space(ring); /* once: the consumer is changing it */
+    u32 fits = (u32)MIN(n, (size_t)space);
     u32 before_wrap = MIN(fits, ring->size_bytes - at);
 
     memcpy(ring->data + at, src, before_wrap);
@@ -51,7 +54,8 @@ bool ring_put(struct ring *ring, u8 byte)
 size_t ring_read(struct ring *ring, void *dst, size_t n)
 {
     u32 at = ring->tail & (ring->size_bytes - 1);
-    u32 there = (u32)MIN(n, (size_t)ring_used(ring));
+    u32 used = ring_used(ring); /* once: the producer is changing it */
+    u32 there = (u32)MIN(n, (size_t)used);
     u32 before_wrap = MIN(there, ring->size_bytes - at);
 
     memcpy(dst, ring->data + at, before_wrap);

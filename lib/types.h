@@ -36,6 +36,7 @@ typedef s64 off_t;
 #define SECTORS_PER_PAGE (PAGE_SIZE / SECTOR_SIZE)
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+/* MIN and MAX evaluate an argument twice: never a call or a load that may change in between. */
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define ALIGN_DOWN(x, a) ((x) & ~((__typeof__(x))(a)-1))
