@@ -20,8 +20,8 @@ FLOORS = (
     ("mm/",),
     ("drivers/",),
     ("kernel/sched/",),
-    ("mm/core/",),
-    ("kernel/cpu/", "kernel/sync/", "kernel/log/", "boot/"),
+    ("mm/core/", "boot/"),
+    ("kernel/cpu/", "kernel/sync/", "kernel/log/"),
     ("lib/", "boot/boot_info.h"),
 )
 # Beside the house: what each may include.
