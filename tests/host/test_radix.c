@@ -266,6 +266,31 @@ static void test_empty_nodes_are_freed(void)
     grace_period();
 }
 
+static void test_marks_follow_the_tree(void)
+{
+    u64 index = 0;
+
+    model_reset();
+    CHECK(radix_insert(&tree, 5, &tree) == 0);
+    radix_set_mark(&tree, 6, RADIX_MARK_DIRTY); /* no item there */
+    CHECK(!radix_has_mark(&tree, RADIX_MARK_DIRTY));
+    radix_set_mark(&tree, 5, RADIX_MARK_DIRTY);
+    CHECK(radix_insert(&tree, 1ul << 30, &tree) == 0); /* grows above the mark */
+    CHECK(radix_has_mark(&tree, RADIX_MARK_DIRTY) && !radix_has_mark(&tree, RADIX_MARK_TOWRITE));
+    CHECK(radix_next_marked(&tree, RADIX_MARK_DIRTY, 0, ~0ul, &index) == &tree && index == 5);
+    radix_set_mark(&tree, 1ul << 30, RADIX_MARK_DIRTY);
+    radix_clear_mark(&tree, 5, RADIX_MARK_DIRTY);
+    CHECK(radix_next_marked(&tree, RADIX_MARK_DIRTY, 0, ~0ul, &index) == &tree);
+    CHECK(index == 1ul << 30);
+    radix_clear_mark(&tree, 1ul << 30, RADIX_MARK_DIRTY);
+    CHECK(!radix_has_mark(&tree, RADIX_MARK_DIRTY));
+    radix_set_mark(&tree, 1ul << 30, RADIX_MARK_WRITEBACK);
+    CHECK(radix_remove(&tree, 1ul << 30) == &tree); /* and its mark with it */
+    CHECK(!radix_has_mark(&tree, RADIX_MARK_WRITEBACK));
+    radix_destroy(&tree, NULL, NULL);
+    grace_period();
+}
+
 static void test_failed_allocation_changes_nothing(void)
 {
     for (u64 fail_at = 0; fail_at <= 20; fail_at++) {
@@ -337,6 +362,7 @@ static void test_reader_thread(void)
 static const struct tap_test tests[] = {
     {"radix/equals_flat_model", test_random},
     {"radix/empty_nodes_are_freed", test_empty_nodes_are_freed},
+    {"radix/marks_follow_the_tree", test_marks_follow_the_tree},
     {"radix/failed_allocation_changes_nothing", test_failed_allocation_changes_nothing},
     {"radix/reader_finds_what_stays", test_reader_thread},
 };
