@@ -11,7 +11,8 @@ enum fault_account_rule { ACCOUNT_FAULTLINE, ACCOUNT_LINUX_6_12, ACCOUNT_LINUX_6
 
 /* At the trap (started is counted), at each restart, and at the end. */
 void account_fault_begin(struct fault *f);
-void account_fault_retry(struct fault *f, bool page_is_gone);
+void account_fault_retry(struct fault *f);
+void account_retry_miss(void); /* a restart found its awaited page gone */
 void account_fault_end(struct fault *f, enum fault_result result);
 void account_mapped_around(unsigned pages);
 

@@ -51,11 +51,11 @@ struct fault {
     struct vma *vma;           /* valid only while locked */
     pgoff_t pgoff;
     bool locked;               /* mmap_lock (or the VMA's lock) is held by this fault */
-    bool grow_exclusive;       /* this attempt holds mmap_lock exclusively, to grow a stack */
     u64 change_count;          /* of mm when the lock was let go (recheck) */
 
     u32 attempt;               /* 0 = first */
     u32 retries;
+    bool looked;               /* the first look at the page cache is over: marks and hits count no more */
     bool absent;               /* page absent at the first look */
     bool slept;                /* for the page's data, in any attempt */
     bool started_read;         /* this fault inserted the page and asked the disk */
@@ -63,9 +63,7 @@ struct fault {
     bool kept_lock_across_io;
     enum fault_reason reason;
     struct page *pinned;       /* awaited page kept across the restart (fault_pin=1) */
-    pgoff_t awaited;           /* its index, for retry_miss; valid if has_awaited */
-    bool has_awaited;
-    struct page_cache *awaited_cache;
+    const struct page *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
     u64 wait_ns;
     u64 start_ns;
     enum fault_result outcome;
@@ -85,8 +83,13 @@ bool fault_may_let_go(const struct fault *f);
 /* Handlers by kind of VMA; lock held on entry, and on return unless they say RETRY or KILLED after letting go (f->locked tells). */
 enum fault_result fault_anon(struct fault *f);
 enum fault_result fault_file(struct fault *f);
-/* A write to a present, write-protected page of a private mapping (or the zero page). */
-enum fault_result fault_write_protected(struct fault *f, pte_t old);
+/* A write to a present, write-protected entry: copy on write, first write to the zero page, or write-notify of a shared page. */
+enum fault_result fault_write_protected(struct fault *f);
+/*
+ * Puts `page` (one reference, becomes the entry's) at f->addr if the entry is still `expected` (0: none), replacing and flushing what was there.
+ * => FAULT_DONE (also where somebody else was first: then the reference is dropped and the reason is SPURIOUS), FAULT_OOM (reference dropped)
+ */
+enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t expected, enum fault_reason reason);
 
 /* Registers the #PF handler. signal: called for a program's bad access, in its context (kernel/task). oom_kill: frees memory by ending a program;
  * => whether it chose a victim other than the caller's (then the fault is tried again). */

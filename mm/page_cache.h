@@ -48,6 +48,8 @@ struct page_cache {
     bool is_meta;                   /* a block device's cache: pages get PAGE_META, reads count as metadata */
 };
 
+void page_cache_rooms_init(void); /* once at boot: slab of tree nodes, page lock queues */
+
 void page_cache_init(struct page_cache *cache, const struct page_cache_ops *ops, void *owner, bool is_meta);
 /* Drops every page; nobody may use the cache any more. Waits for reads in flight. May sleep. */
 void page_cache_destroy(struct page_cache *cache);

@@ -10,6 +10,8 @@
 #include "kernel/sched/wait.h"
 #include "mm/core/page.h"
 
+void page_lock_init(void); /* once, before the first page is locked */
+
 /* Takes the lock; sleeps, not killable. Only in rising index within a cache. */
 void page_lock(struct page *page);
 /* => 0, or -EINTR with a fatal signal pending (not taken). May sleep. */
@@ -25,6 +27,9 @@ void page_unlock_io(struct page *page);
  * => 0 (*slept tells whether it had to sleep), or -EINTR with a fatal signal pending
  */
 MUST_CHECK int page_wait_unlocked(struct page *page, bool *slept);
+
+/* The lock passes from the calling task to a read that it is about to submit; page_unlock_io() will end it. */
+void page_lock_give_to_io(struct page *page);
 
 static inline bool page_is_locked(const struct page *page) { return page_has(page, PAGE_LOCKED); }
 static inline bool page_is_uptodate(const struct page *page) { return page_has(page, PAGE_UPTODATE); }

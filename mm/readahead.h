@@ -41,26 +41,29 @@ struct readahead_call {
     u64 wanted_pages;  /* n: pages the call still wants from index on (faults: 1) */
     pgoff_t access;    /* page that the access began with, for the log */
     bool hint_random, hint_sequential; /* MADV_ of the VMA (faults) */
+    /* Filled in by readahead_submit(): */
+    bool started; /* page `index` was inserted, and its read asked for, by this call */
+    int error;    /* -ENOMEM: page `index` could not be inserted */
 };
 
 /* A policy: one file mm/readahead_<name>.c, one line in the table of mm/readahead.c. All may sleep. */
 struct readahead_policy {
     const char *name;
-    void (*fault_miss)(const struct readahead_call *call);  /* page absent: must at least read call->index */
-    void (*fault_mark)(const struct readahead_call *call);  /* first attempt found the mark (already cleared) */
+    void (*fault_miss)(struct readahead_call *call);  /* page absent: must at least read call->index */
+    void (*fault_mark)(struct readahead_call *call);  /* first attempt found the mark (already cleared) */
     void (*fault_hit)(struct readahead *ra);                /* first attempt found the page unlocked and up to date */
-    void (*read_miss)(const struct readahead_call *call);
-    void (*read_mark)(const struct readahead_call *call);
+    void (*read_miss)(struct readahead_call *call);
+    void (*read_mark)(struct readahead_call *call);
 };
 
 void readahead_init(struct readahead *ra, const struct page_cache *cache); /* at open */
 
 /* The doors for faults and reads; each asks the policy chosen by vm.readahead. */
-void readahead_on_fault_miss(const struct readahead_call *call);
-void readahead_on_fault_mark(const struct readahead_call *call);
+void readahead_on_fault_miss(struct readahead_call *call);
+void readahead_on_fault_mark(struct readahead_call *call);
 void readahead_on_fault_hit(struct mapped_file *file);
-void readahead_on_read_miss(const struct readahead_call *call);
-void readahead_on_read_mark(const struct readahead_call *call);
+void readahead_on_read_miss(struct readahead_call *call);
+void readahead_on_read_mark(struct readahead_call *call);
 
 /* Hints. POSIX_FADV_* of FAULTS.md; range in pages. */
 void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pages);
@@ -71,7 +74,7 @@ void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pa
  * Takes invalidate_lock shared; may sleep for frames and metadata. => pages newly inserted
  */
 #define READAHEAD_NO_MARK (~0ul)
-u64 readahead_submit(const struct readahead_call *call, pgoff_t start, u64 size, pgoff_t mark);
+u64 readahead_submit(struct readahead_call *call, pgoff_t start, u64 size, pgoff_t mark);
 
 /* The knob vm.readahead. */
 int readahead_set_policy(const char *name); /* => 0 or -EINVAL */

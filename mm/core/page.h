@@ -34,6 +34,7 @@ enum page_flag {
     PAGE_WAITERS = 1u << 13,   /* somebody may sleep for the page lock or its read */
     PAGE_HOLE = 1u << 14,      /* filled with zeros because the file has a hole there; nothing was read */
     PAGE_META = 1u << 15,      /* belongs to a block device's cache (lock class of its own) */
+    PAGE_CPU_LIST = 1u << 16,  /* free, in a CPU's list of single frames */
 };
 
 struct page {

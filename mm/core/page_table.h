@@ -1,9 +1,10 @@
 /*
  * Page tables: 4 levels, 4 KiB entries (Intel SDM vol. 3, 4.5).
  *
- * A `struct pt_space` is one root table with its lock. The upper half is shared by all of them. Entries of the
- * lower half are read and written with `pt_lock` held, except by the hardware. Table pages are freed only when the space ends or
- * a whole range is given up (pt_free_tables), after a flush.
+ * A `struct pt_space` is one root table with its lock. The upper half is shared by all of them: its entries of the
+ * root never change after page_table_init. Entries of the lower half are read and written with `pt_lock` held,
+ * except by the hardware. Table pages are freed only when the space ends or a whole range is given up
+ * (pt_free_tables), after a flush.
  */
 #ifndef MM_CORE_PAGE_TABLE_H
 #define MM_CORE_PAGE_TABLE_H
@@ -34,21 +35,46 @@ typedef u64 pte_t;
 #define USER_ADDRESS_MIN 0x10000ul
 #define USER_ADDRESS_END 0x00007ffffffff000ul
 
+/* The area of kernel mappings: one slot of the root, 512 GiB. Stacks first, then device registers. */
+#define VMAP_BASE 0xffffc00000000000ul
+#define VMAP_END 0xffffc08000000000ul
+
 struct pt_space {
     phys_t root;
     struct spinlock lock;  /* all lower-half entries and table pages */
-    cpumask_t cpus;        /* CPUs that may hold translations of it */
-    u64 table_pages;
+    cpumask_t cpus;        /* CPUs that may hold translations of it; atomically changed by mm/core/tlb.c */
+    u64 table_pages;       /* root included */
 };
+
+extern u64 pt_valid_bits; /* without PTE_NX where the CPU lacks it (the bit would be reserved) */
 
 static inline bool pte_is_present(pte_t pte) { return pte & PTE_PRESENT; }
 static inline phys_t pte_phys(pte_t pte) { return pte & PTE_ADDRESS_MASK; }
 static inline struct page *pte_page(pte_t pte) { return phys_page(pte_phys(pte)); }
+/* An entry for the frame at phys, with flags the CPU does not have left out. */
+static inline pte_t pte_make(phys_t phys, u64 flags) { return (phys | flags) & pt_valid_bits; }
 
-void page_table_init(const struct boot_info *boot); /* final kernel mappings: W^X image, NX direct map; loads CR3 */
+/*
+ * Builds the final kernel mappings and loads them: text read-only and executable, rodata read-only, data and
+ * direct map (the first 4 GiB and all memory above) writable, no page both writable and executable. Then hands
+ * the memory above 4 GiB to the frame allocator. Boot CPU, after frames_init and the detection of cpu_features.
+ */
+void page_table_init(const struct boot_info *boot);
+/* Loads the kernel's root on another CPU, when it has left the start-up code. */
+void page_table_init_cpu(void);
+/*
+ * Root (physical, below 4 GiB) for the start of other CPUs: the kernel's mappings and, executable, the identity
+ * of the first MiB and of the image's .boot part.
+ */
+phys_t page_table_boot_root(void);
+void page_table_drop_boot_root(void); /* no CPU will start any more */
 
-int pt_space_init(struct pt_space *space);     /* => 0 or -ENOMEM */
-void pt_space_destroy(struct pt_space *space); /* no CPU uses it; every lower-half entry is already clear */
+int pt_space_init(struct pt_space *space);     /* => 0 or -ENOMEM. Never sleeps. */
+/*
+ * No task uses it and every lower-half entry is clear (else: panic). CPUs that still have it loaded under a kernel
+ * thread are sent away. => Interrupts on. Never sleeps.
+ */
+void pt_space_destroy(struct pt_space *space);
 
 static inline void pt_lock(struct pt_space *space) { spin_lock(&space->lock); }
 static inline void pt_unlock(struct pt_space *space) { spin_unlock(&space->lock); }
@@ -62,23 +88,43 @@ pte_t *pt_find(struct pt_space *space, u64 addr);
 pte_t *pt_ensure(struct pt_space *space, u64 addr);
 /* First address >= addr (and < end) that has a lowest-level table; end if none. For walking sparse ranges. pt_lock held. */
 u64 pt_next_table(struct pt_space *space, u64 addr, u64 end);
-/* Frees the table pages that lie wholly inside [start,end) and are empty (and upper tables that became empty). pt_lock held; translations flushed by the caller's batch: tables go into `later`. */
+/*
+ * Takes out the table pages that lie wholly inside [start,end) and have no entry (and upper tables that became empty);
+ * they go into `later` and are freed by its flush. pt_lock held.
+ * => true: `later` is full: release pt_lock, flush, call again. Without that the rest stays until the space ends.
+ */
 struct tlb_batch;
-void pt_free_tables(struct pt_space *space, u64 start, u64 end, struct tlb_batch *later);
+bool pt_free_tables(struct pt_space *space, u64 start, u64 end, struct tlb_batch *later);
+/*
+ * For tests: is the lower half in order? Tables are marked and counted, entries point at frames that are
+ * in use, mapped and have no reserved bit. Takes pt_lock. => NULL, or what is wrong
+ */
+const char *page_table_check_user(struct pt_space *space);
 
-/* Kernel mappings. flags: PTE_WRITE, PTE_NX, PTE_CACHE_DISABLE. => 0 or -ENOMEM. Never sleep. */
+/*
+ * Kernel mappings inside VMAP_BASE..VMAP_END. flags: PTE_WRITE, PTE_NX, PTE_CACHE_DISABLE. All page-aligned.
+ * => 0 or -ENOMEM (nothing mapped). Any context, never sleep.
+ */
 int pt_map_kernel(u64 virt, phys_t phys, size_t bytes, u64 flags);
-void pt_unmap_kernel(u64 virt, size_t bytes); /* flushes all CPUs lazily: see vmap_free */
-/* Physical address behind a kernel virtual address, or -1. */
+/* Other CPUs may go on using the translations until tlb_flush_kernel_all(): do not reuse the addresses before. */
+void pt_unmap_kernel(u64 virt, size_t bytes);
+#define PHYS_NONE (~0ul)
+/* Physical address behind a kernel virtual address, or PHYS_NONE. Any context. */
 phys_t pt_kernel_translate(u64 virt);
+/* The entry (of any level) that maps a kernel address, 0 if none. */
+pte_t pt_kernel_entry(u64 virt);
 
-/* A device's registers, uncached, mapped for good. NULL when out of memory. */
+/* A device's registers, uncached, mapped for good; phys need not be aligned. NULL when out of memory. */
 volatile void *mmio_map(phys_t phys, size_t bytes);
 
-/* Kernel stacks: KERNEL_STACK_BYTES with an unmapped guard page below. Never sleeps. => top-of-stack base (lowest usable byte) or NULL */
+/*
+ * Kernel stacks: KERNEL_STACK_BYTES with an unmapped guard below. Some freed ones are kept for reuse.
+ * alloc => the lowest usable byte, or NULL. free: the stack is in use by no CPU. Any context, never sleep.
+ */
 #define KERNEL_STACK_BYTES (4 * PAGE_SIZE)
 void *kernel_stack_alloc(void);
 void kernel_stack_free(void *stack);
 bool kernel_stack_guard_hit(u64 addr); /* addr lies in a guard page (for the double-fault report) */
+u64 kernel_stack_cached_count(void);   /* freed stacks that keep their frames (tests that compare counts) */
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef MM_CORE_TLB_H
 #define MM_CORE_TLB_H
 
+#include "kernel/sync/counter.h"
 #include "mm/core/page_table.h"
 
 #define TLB_BATCH_PAGES 128
@@ -19,22 +20,32 @@ struct tlb_batch {
 };
 
 void tlb_batch_init(struct tlb_batch *batch, struct pt_space *space);
-/* The entry for addr was removed or weakened. pt_lock held. */
+/* The entries for [start,end) were removed or weakened. pt_lock held. */
 void tlb_batch_add_range(struct tlb_batch *batch, u64 start, u64 end);
-/* As above, and the page's reference is dropped at the flush. => true when the batch is full: release pt_lock and flush before going on */
+/*
+ * As above for the page at addr, whose reference is dropped at the flush. pt_lock held.
+ * => true when the batch is full: release pt_lock and flush before going on
+ */
 MUST_CHECK bool tlb_batch_add_page(struct tlb_batch *batch, u64 addr, struct page *page);
 /*
  * Flushes and drops. Interrupts on, no pt_lock held (other CPUs answer while they wait for it). The batch can be used again.
+ * Never sleeps.
  */
 void tlb_batch_flush(struct tlb_batch *batch);
 
-/* Makes `space` (NULL: the kernel's own) the address space of this CPU. Interrupts off. Called by the scheduler. */
+/*
+ * Makes `space` the address space of this CPU; NULL: none is needed (a kernel thread): the old one stays loaded, lazily,
+ * until it is flushed or ends. Interrupts off. Called by the scheduler.
+ */
 void tlb_switch_space(struct pt_space *space);
+/* What this CPU was last switched to; NULL while it runs a kernel thread. */
 struct pt_space *tlb_current_space(void);
 /* One page, this CPU only: after strengthening an entry (spurious fault). */
 void tlb_flush_local_page(u64 addr);
 void tlb_flush_kernel_all(void); /* all CPUs, kernel mappings; interrupts on */
 
+COUNTER_DECLARE(tlb_remote_flushes);       /* shootdowns that had to interrupt another CPU */
+COUNTER_DECLARE(tlb_lazy_leaves);          /* CPUs that left a space instead of flushing it */
 extern bool tlb_mutant_no_shootdown; /* tests: leave remote flushes out on purpose */
 
 #endif

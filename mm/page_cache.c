@@ -1,0 +1,264 @@
+/*
+ * The page cache: lookup, insertion, removal, and the reading of single pages.
+ * Unmapping and truncation are in mm/page_cache_remove.c.
+ */
+#include "mm/page_cache.h"
+
+#include "kernel/log/log.h"
+#include "kernel/sched/grace.h"
+#include "kernel/sync/counter.h"
+#include "lib/errno.h"
+#include "mm/core/slab.h"
+#include "mm/reclaim.h"
+
+#define DEFAULT_MAX_REQUEST_PAGES 320
+
+static SLEEP_LOCK_CLASS(invalidate_lock_class, "invalidate_lock");
+static SLEEP_LOCK_CLASS(invalidate_lock_meta_class, "invalidate_lock (metadata)");
+static SLEEP_LOCK_CLASS(map_lock_class, "map_lock");
+static LOCK_CLASS(tree_lock_class, "tree_lock");
+
+static struct slab_cache *radix_node_cache;
+static COUNTER(cached_pages); /* goes up and down on different CPUs: only the sum means something */
+
+static void *radix_node_alloc(void *ctx)
+{
+    (void)ctx;
+    return slab_alloc(radix_node_cache);
+}
+
+static void radix_node_free(struct deferred *deferred)
+{
+    slab_free(radix_node_cache, container_of(deferred, struct radix_node, deferred));
+}
+
+static void radix_node_free_later(void *ctx, struct radix_node *node)
+{
+    (void)ctx;
+    node->deferred.free = radix_node_free;
+    grace_defer(&node->deferred);
+}
+
+static const struct radix_ops radix_ops = {radix_node_alloc, radix_node_free_later};
+
+void page_cache_rooms_init(void)
+{
+    page_lock_init();
+    radix_node_cache = slab_cache_create("radix_node", sizeof(struct radix_node), 0);
+}
+
+void page_cache_init(struct page_cache *cache, const struct page_cache_ops *ops, void *owner,
+                     bool is_meta)
+{
+    *cache = (struct page_cache){.ops = ops,
+                                 .owner = owner,
+                                 .is_meta = is_meta,
+                                 .max_request_pages = DEFAULT_MAX_REQUEST_PAGES};
+    radix_init(&cache->pages, &radix_ops, NULL);
+    spin_init(&cache->tree_lock, &tree_lock_class);
+    rwsem_init(&cache->invalidate_lock,
+               is_meta ? &invalidate_lock_meta_class : &invalidate_lock_class, "invalidate_lock");
+    mutex_init(&cache->map_lock, &map_lock_class);
+    list_init(&cache->mappings);
+}
+
+u64 page_cache_total_pages(void)
+{
+    return counter_sum(cached_pages);
+}
+
+/*
+ * A lookup and a removal may cross: the tree still showed the page, then it was removed, freed, and is somebody
+ * else's by the time the reference is taken. So: take it only while the count is above zero, then look
+ * whether the page still says that it belongs here.
+ */
+static bool get_if_still_here(struct page_cache *cache, struct page *page, pgoff_t index)
+{
+    if (!page_try_get(page))
+        return false;
+    if (page_cache_owns(cache, page, index))
+        return true;
+    page_put(page);
+    return false;
+}
+
+struct page *page_cache_find(struct page_cache *cache, pgoff_t index)
+{
+    for (;;) {
+        struct page *page = radix_lookup(&cache->pages, index);
+        if (!page || get_if_still_here(cache, page, index))
+            return page;
+        cpu_pause();
+    }
+}
+
+unsigned page_cache_find_range(struct page_cache *cache, pgoff_t first, pgoff_t last,
+                               struct page **pages, unsigned max)
+{
+    unsigned kept = 0;
+    while (kept < max && first <= last) {
+        u64 indices[16];
+        void *items[16];
+        size_t n = radix_gang_lookup(&cache->pages, first, last, items, indices,
+                                     MIN(max - kept, (unsigned)ARRAY_SIZE(items)));
+        if (n == 0)
+            break;
+        for (size_t i = 0; i < n; i++)
+            if (get_if_still_here(cache, items[i], indices[i]))
+                pages[kept++] = items[i];
+        first = indices[n - 1] + 1;
+    }
+    return kept;
+}
+
+pgoff_t page_cache_next_absent(struct page_cache *cache, pgoff_t first, pgoff_t last)
+{
+    return radix_next_absent(&cache->pages, first, last);
+}
+
+u64 page_cache_count_before(struct page_cache *cache, pgoff_t index, u64 max)
+{
+    return radix_count_back(&cache->pages, index, max);
+}
+
+int page_cache_add_new(struct page_cache *cache, pgoff_t index, struct page **out)
+{
+    struct page *page = frame_alloc_reclaim(0);
+    if (!page)
+        return -ENOMEM;
+    page->cache = cache;
+    page->index = index;
+    page->refs = 2; /* the cache's and the caller's */
+    page_set(page, PAGE_LOCKED | (cache->is_meta ? PAGE_META : 0));
+
+    bool irqs = spin_lock_irq(&cache->tree_lock);
+    int error = radix_insert(&cache->pages, index, page);
+    if (!error)
+        cache->n_pages++;
+    spin_unlock_irq(&cache->tree_lock, irqs);
+    if (error) {
+        page_unset(page, PAGE_LOCKED | PAGE_META);
+        page->cache = NULL;
+        page->refs = 1;
+        page_put(page);
+        return error;
+    }
+    counter_inc(cached_pages);
+    reclaim_list_add(page);
+    *out = page;
+    return 0;
+}
+
+static void forget_locked(struct page_cache *cache, struct page *page)
+{
+    radix_remove(&cache->pages, page->index);
+    cache->n_pages--;
+    WRITE_ONCE(page->cache, NULL);
+}
+
+void page_cache_remove(struct page_cache *cache, struct page *page)
+{
+    ASSERT(page_is_locked(page) && page->cache == cache && page->mapcount == 0);
+    reclaim_list_remove(page);
+    bool irqs = spin_lock_irq(&cache->tree_lock);
+    forget_locked(cache, page);
+    spin_unlock_irq(&cache->tree_lock, irqs);
+    counter_add(cached_pages, -1);
+    page_put(page);
+}
+
+bool page_cache_remove_frozen(struct page_cache *cache, struct page *page)
+{
+    bool irqs = spin_lock_irq(&cache->tree_lock);
+    /* Whoever found the page just now has a reference, and the count is not two: it stays. */
+    bool frozen = page_freeze(page, 2);
+    if (frozen)
+        forget_locked(cache, page);
+    spin_unlock_irq(&cache->tree_lock, irqs);
+    if (!frozen)
+        return false;
+    reclaim_list_remove(page);
+    counter_add(cached_pages, -1);
+    page_unlock(page);
+    page_unfreeze(page, 1);
+    page_put(page);
+    return true;
+}
+
+void page_read_done(struct page *page, int error)
+{
+    if (error) {
+        page_set(page, PAGE_ERROR);
+    } else {
+        page_unset(page, PAGE_ERROR);
+        page_set(page, PAGE_UPTODATE);
+    }
+    page_unlock_io(page);
+}
+
+void page_cache_reread_page(struct page_cache *cache, struct page *page)
+{
+    ASSERT(page_is_locked(page) && !page_is_uptodate(page));
+    page_unset(page, PAGE_ERROR);
+    page_lock_give_to_io(page);
+    cache->ops->read_pages(cache, &page, 1, false);
+}
+
+/*
+ * Inserts the page and starts its read.
+ * => 0 with a reference, -EEXIST, -ENOMEM, -ENXIO
+ */
+static int add_and_read(struct page_cache *cache, pgoff_t index, struct page **page)
+{
+    rwsem_read_lock(&cache->invalidate_lock);
+    int error = index < page_cache_size_pages(cache) ? page_cache_add_new(cache, index, page) : -ENXIO;
+    if (!error)
+        cache->ops->read_pages(cache, page, 1, false);
+    rwsem_read_unlock(&cache->invalidate_lock);
+    return error;
+}
+
+static int lock_found(struct page *page, bool killable)
+{
+    if (killable)
+        return page_lock_killable(page);
+    page_lock(page);
+    return 0;
+}
+
+int page_cache_get_page(struct page_cache *cache, pgoff_t index, bool killable, struct page **out)
+{
+    bool reread = false;
+    for (;;) {
+        int error = 0;
+        struct page *page = page_cache_find(cache, index);
+        if (!page)
+            error = add_and_read(cache, index, &page);
+        if (error == -EEXIST)
+            continue;
+        if (error)
+            return error;
+        if (page_is_uptodate(page) && page_cache_owns(cache, page, index)) {
+            *out = page;
+            return 0;
+        }
+        error = lock_found(page, killable);
+        if (error) {
+            page_put(page);
+            return error;
+        }
+        bool here = page_cache_owns(cache, page, index);
+        if (here && !page_is_uptodate(page)) {
+            if (reread) {
+                page_unlock(page);
+                page_put(page);
+                return -EIO;
+            }
+            reread = true;
+            page_cache_reread_page(cache, page);
+        } else {
+            page_unlock(page);
+        }
+        page_put(page); /* found again, or returned, by the next round */
+    }
+}
