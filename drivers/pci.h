@@ -59,7 +59,8 @@ void pci_write32(const struct pci_device *dev, unsigned offset, u32 value);
 
 /*
  * The next capability `id` behind the one at offset `after` (0: from the start).
- * => its offset, 0 if there is none. A list that runs in circles or outside the header ends there.
+ * => its offset, 0 if there is none (also where `after` is not in the list). A list that runs in
+ * circles or into the header ends there.
  */
 unsigned pci_capability_next(const struct pci_device *dev, u8 id, unsigned after);
 /* The walk itself, over any source of configuration bytes (for tests). */
