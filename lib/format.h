@@ -7,8 +7,8 @@
  *     length     hh h l ll z j t
  *     flags      0 - + # and space         width and precision: digits or *
  *
- * Width and precision are cut at 4096. No floating point, no %n. An unknown conversion is printed as it stands. Precision on %s limits
- * the bytes read, so the string need not be terminated then.
+ * Width and precision are cut at 4096. No floating point, no %n. An unknown conversion is printed
+ * as it stands. Precision on %s limits the bytes read, so the string need not be terminated then.
  *
  * All functions: any context, no locks, never sleep.
  */

@@ -6,7 +6,7 @@
 
 #include "lib/types.h"
 
-/* Mixes all 64 bits: every bit of the result depends on every bit of x; one to one; mix64(0) is 0. */
+/* Mixes: every bit of the result depends on every bit of x. One to one; mix64(0) is 0. */
 static inline u64 mix64(u64 x)
 {
     x ^= x >> 30;

@@ -41,7 +41,7 @@ static inline void list_add_tail(struct list *head, struct list *node)
     list_insert_between(node, head->prev, head);
 }
 
-/* Unlinks the node and leaves it as an empty list, so that list_is_empty(node) tells "not queued". */
+/* Unlinks the node and leaves it an empty list: list_is_empty(node) tells "not queued". */
 static inline void list_del(struct list *node)
 {
     node->prev->next = node->next;

@@ -34,11 +34,11 @@ enum radix_mark {
 struct radix_node {
     struct deferred deferred;   /* for ops->free_later */
     struct radix_node *parent;  /* writer only */
-    u8 shift;                   /* this node divides bits shift .. shift + 5 of the index; constant */
+    u8 shift;                   /* divides bits shift .. shift + 5 of the index; constant */
     u8 offset;                  /* slot in the parent; writer only */
     u8 count;                   /* slots in use; writer only */
-    u64 marks[RADIX_MARKS];     /* bit per slot: the item, or anything below it, has the mark */
-    void *slots[RADIX_SLOTS];   /* child nodes (shift > 0) or items; written with release order */
+    u64 marks[RADIX_MARKS];     /* bit per slot: the item, or anything below, has the mark */
+    void *slots[RADIX_SLOTS];   /* children (shift > 0) or items; written with release order */
 };
 
 /*

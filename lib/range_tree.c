@@ -1,11 +1,11 @@
 /*
- * Range tree, the readers' half (the writer's is lib/range_txn.c): looking up, walking, finding gaps.
+ * Range tree, the readers' half (the writer's is lib/range_txn.c): look up, walk, find gaps.
  *
  * A node has up to 16 entries, at least 8 unless it is the root. All leaves are equally deep.
  *
  *     inner   start  |  100        |  900        |       lowest start in the child
  *             end    |  500        |  990        |       highest end in the child
- *             gap    |  200        |   10        |       largest gap between neighbours in the child
+ *             gap    |  200        |   10        |       largest gap within the child
  *             slot   |   |         |   |         |       the child
  *                        v             v
  *     leaf    start  | 100 | 400 | | 900 | 960 |
@@ -32,8 +32,8 @@
  * child at each end, a level. So the search looks at few nodes that do not have what it wants.
  *
  * Why nodes are replaced and not edited. A reader that walks while entries shift from slot to slot
- * can miss a range that is there all the time, and a fault would then kill a program that did nothing
- * wrong. Sequence counters would make it start over, but a writer that is interrupted in the middle
+ * can miss a range that is there all the time, and a fault would then kill a program that did
+ * nothing wrong. Sequence counters would make it start over, but a writer that is interrupted in the middle
  * would stop all readers, and a change of several ranges (mmap over three others) would need one
  * counter for the tree, which all faults of a process would then wait on. With path copying, the
  * writer builds new nodes from the changed leaf up to a new root, about 550 bytes for each level,

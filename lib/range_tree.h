@@ -37,8 +37,8 @@
 /*
  * Leaves and inner nodes have one layout. Entry i of a leaf is a range; entry i of an inner node is
  * the summary of a child: its lowest start, its highest end, and the largest gap between two
- * neighbouring ranges in it. A published node is never written again, but for `link` and `deferred`,
- * which no reader looks at.
+ * neighbouring ranges in it. A published node is never written again, but for `link` and
+ * `deferred`, which no reader looks at.
  */
 struct range_node {
     struct deferred deferred;     /* for ops->free_later */

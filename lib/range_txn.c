@@ -2,9 +2,9 @@
  * Range tree, the writer's half: transactions by path copying.
  *
  * A transaction has a root of its own, at first the tree's. Before a node is changed, it and all
- * nodes above it are copied; a copy carries the transaction's generation, and a node that carries it
- * is private: it is changed in place from then on. So the first change in a region copies a path, and
- * later ones in the same region copy nothing.
+ * nodes above it are copied; a copy carries the transaction's generation, and a node that carries
+ * it is private: it is changed in place from then on. So the first change in a region copies a path,
+ * and later ones in the same region copy nothing.
  *
  *     published      R                     transaction    R'         R and B are retired: no longer
  *                  / | \                                 / | \       in the new tree; freed later
@@ -16,13 +16,13 @@
  * Every operation counts the nodes it needs, reserves them, and only then changes something. It
  * either fails with nothing changed or does not fail.
  *
- * Insert: into the leaf; a full node is split in two halves first, and its parent gets one more entry.
+ * Insert: into the leaf; a full node is split in two halves first: one more entry for its parent.
  *
  *     parent   | ... |  L  | ... |              | ... |  L  |  R  | ... |
  *                       |              =>                |     |
  *              [ 0 1 2 ... 15 ]                 [ 0 ... 7 ]   [ 8 ... 15 ]    + the new one
  *
- * Remove: out of the leaf; a node below half takes one entry from a sibling that has more than half,
+ * Remove: out of the leaf; a node below half takes one entry from a sibling with more than half,
  * or else is joined with it, and the parent has one entry less and may be below half in turn.
  *
  *     | ... |  L  |  N  | ... |                 | ... |  N  | ... |
@@ -441,13 +441,15 @@ int range_txn_resize(struct range_txn *txn, u64 start, u64 new_start, u64 new_en
 {
     struct slot_entry entry = {new_start, new_end, 0, item};
     struct path path;
+    u64 end;
     int error;
 
     if (new_start >= new_end || !item)
         return -EINVAL;
     if (!path_find(txn, start, &path))
         return -ENOENT;
-    if (!neighbours_allow(txn, start, path_leaf(&path)->end[path_leaf_at(&path)], new_start, new_end))
+    end = path_leaf(&path)->end[path_leaf_at(&path)];
+    if (!neighbours_allow(txn, start, end, new_start, new_end))
         return -EEXIST;
     error = reserve(txn, path_copies(txn, &path));
     if (error)

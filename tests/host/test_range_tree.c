@@ -294,7 +294,7 @@ static int clear_one(struct subject *s, struct range_txn *txn, struct range_entr
     return error;
 }
 
-/* As mmap with MAP_FIXED does: whatever is there goes, partly or entirely, and the new range comes. */
+/* As mmap with MAP_FIXED: whatever is there goes, in part or whole, and the new range comes. */
 static int op_replace(struct subject *s, struct range_txn *txn)
 {
     u64 start = choose(s->universe);
@@ -460,7 +460,7 @@ static void test_allocation_failures(void)
     }
 }
 
-/* ---- A committed change of several ranges is seen whole or not at all, by a real second thread. ---- */
+/* ---- A transaction is seen whole or not at all, by a real second thread. ---- */
 
 #define SPAN 4096u
 #define SWAPS 2000
@@ -473,9 +473,12 @@ static void *reader_thread(void *arg)
     const struct range_tree *tree = arg;
     uintptr_t holes = 0;
 
-    for (u64 addr = 0; !__atomic_load_n(&stop_reading, __ATOMIC_ACQUIRE); addr = (addr + 7) % SPAN) {
+    u64 addr = 0;
+
+    while (!__atomic_load_n(&stop_reading, __ATOMIC_ACQUIRE)) {
         struct range_entry entry;
 
+        addr = (addr + 7) % SPAN;
         holes += !range_tree_find(tree, addr);
         holes += !range_tree_next(tree, addr, &entry) || entry.start > addr || entry.end <= addr;
     }
