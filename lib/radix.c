@@ -15,7 +15,7 @@
  * What a reader may meet while the writer works:
  *   - a new node is filled in before the release store that links it: never seen half made;
  *   - growing puts a new root on top of the old one; a reader still at the old root finds
- *     everything that was there, and takes an index beyond it for absent, which it was a moment ago;
+ *     everything that was there, and takes an index beyond it for absent, as it just was;
  *   - a node that becomes empty is unlinked but not changed any more: a reader in it finds empty
  *     slots. The same holds for a root that is taken off because only its slot 0 is in use: its
  *     slot 0 keeps pointing at the new root;

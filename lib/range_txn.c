@@ -3,8 +3,8 @@
  *
  * A transaction has a root of its own, at first the tree's. Before a node is changed, it and all
  * nodes above it are copied; a copy carries the transaction's generation, and a node that carries
- * it is private: it is changed in place from then on. So the first change in a region copies a path,
- * and later ones in the same region copy nothing.
+ * it is private: it is changed in place from then on. So the first change in a region copies a
+ * path, and later ones in the same region copy nothing.
  *
  *     published      R                     transaction    R'         R and B are retired: no longer
  *                  / | \                                 / | \       in the new tree; freed later

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def qemu(toy_kernel, tmp_path):
 
     def run(*options, kernel=toy_kernel, disk=("--disk", "none"), timeout="30", **more):
         environment = dict(os.environ, BUILD=str(tmp_path))
-        command = ["tools/qemu", "--timeout", timeout, *disk]
+        command = [sys.executable, "tools/qemu", "--timeout", timeout, *disk]
         if kernel:
             command += ["--kernel", kernel]
         return run_tool(*command, *options, env=environment, **more)

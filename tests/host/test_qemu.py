@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import run_tool
+from conftest import ROOT
 
 ARGUMENTS = ["/bin/x", "a b", 'q"u', "b\\s", "i's", "$x;y,z", "--", "*"]
 
@@ -106,18 +106,27 @@ def test_log_and_output_are_apart(qemu, tmp_path, options):
     log = tmp_path / "the,log"
     assert qemu(*options, "--append", "e", "--log", log).stdout == "e\n"
     assert log.read_text().endswith("log\n")
+    assert "log" not in qemu("--append", "e", "--log", log).stdout
 
 
-def test_stdin_feeds_the_guest(qemu):
-    done = qemu("--append", "c", stdin=None, input="hello q")
-    assert (done.returncode, done.stdout) == (42, "c\nhello q")
+@pytest.mark.parametrize("options", [[], ["--iso"]])
+def test_stdin_feeds_the_guest(qemu, options):
+    text = "a line that is longer than the chip's memory\nq"
+    done = qemu(*options, "--append", "c", stdin=None, input=text)
+    assert (done.returncode, done.stdout) == (42, "c\n" + text)
 
 
-def test_no_reader_of_stdout_does_not_stop_the_guest(qemu, toy_kernel):
-    done = subprocess.run(["sh", "-c", f"tools/qemu --kernel {toy_kernel} --disk none --append "
-                           f"'e' --log /dev/null >&- ; echo $?"],
-                          cwd=run_tool("pwd").stdout.strip(), capture_output=True, text=True,
-                          check=False, timeout=30)
+def test_a_closed_stdin_is_no_harm(toy_kernel, tmp_path):
+    done = subprocess.run(["sh", "-c", f"tools/qemu --kernel {toy_kernel} --disk none --append e "
+                           f"--log {tmp_path}/log <&-"], cwd=ROOT, capture_output=True,
+                          text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout) == (42, "e\n")
+
+
+def test_a_closed_stdout_is_no_harm(toy_kernel, tmp_path):
+    done = subprocess.run(["sh", "-c", f"{{ tools/qemu --kernel {toy_kernel} --disk none --append e "
+                           f"--log {tmp_path}/log >&- ; }}; echo $?"], cwd=ROOT,
+                          capture_output=True, text=True, check=False, timeout=30)
     assert done.stdout == "42\n"
 
 

@@ -472,7 +472,6 @@ static void *reader_thread(void *arg)
 {
     const struct range_tree *tree = arg;
     uintptr_t holes = 0;
-
     u64 addr = 0;
 
     while (!__atomic_load_n(&stop_reading, __ATOMIC_ACQUIRE)) {

@@ -1,6 +1,6 @@
 /*
- * A kernel of a page, to test tools/qemu with: it prints its command line on COM2 (and a word on
- * COM1), and then does what the line's first letter says:
+ * A kernel of a page, to test tools/qemu with: it prints its command line on COM2 (and a line
+ * of log on COM1), and then does what the line's first letter says:
  *
  *     e  exit 42          p  panic           o  power off       t  exit 124
  *     r  triple fault     h  hang            c  echo COM2 up to a q, then exit 42
@@ -126,4 +126,4 @@ panic_text:
 off_text:
     .asciz "poweroff\n"
 log_text:
-    .asciz "log\n"
+    .asciz "[    0.000000] log\n"
