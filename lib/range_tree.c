@@ -35,12 +35,13 @@
  * can miss a range that is there all the time, and a fault would then kill a program that did
  * nothing wrong. Sequence counters would make it start over, but a writer that is interrupted in
  * the middle would stop all readers, and a change of several ranges (mmap over three others) would
- * need one counter for the tree, which all faults of a process would then wait on. With path copying, the
- * writer builds new nodes from the changed leaf up to a new root, about 550 bytes for each level,
- * two or three levels; the release store of the root is the change. A reader that has loaded the
- * root has a tree that never changes again: it needs no barrier, no retry, no count, and it is as
- * simple as a reader of a constant. The old nodes are freed after a grace period. The price is
- * paid by mmap and munmap, which copy some cache lines under a lock they hold anyway.
+ * need one counter for the tree, which all faults of a process would then wait on. With path
+ * copying, the writer builds new nodes from the changed leaf up to a new root, about 550 bytes
+ * for each level, two or three levels; the release store of the root is the change. A reader
+ * that has loaded the root has a tree that never changes again: it needs no barrier, no retry,
+ * no count, and it is as simple as a reader of a constant. The old nodes are freed after a grace
+ * period. The price is paid by mmap and munmap, which copy some cache lines under a lock they
+ * hold anyway.
  */
 #include "lib/range_tree.h"
 
