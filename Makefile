@@ -256,10 +256,10 @@ test-long: $(TEST_KERNELS) $(HOST_TESTS) ##(15 minutes) every test, in more conf
 image: $(DISK) $(SMALL) ##(20 s) build/disk.img, and build/small.img for --ramdisk
 iso: $(BUILD)/faultline.iso ##(2 s) build/faultline.iso, for BIOS and UEFI
 
-lint: ##(2 s) includes that point up the floors are errors; layout is a warning
+lint: ##(5 s) includes that point up the floors are errors; layout is a warning
 	$(Q)$(PYTHON) tools/lint_includes.py
-	$(Q)$(CLANG_FORMAT) --dry-run $(C_FILES) 2>&1 | sed -n 's/: warning:.*//p' | cut -d: -f1 | \
-	    sort | uniq -c | sed 's/$$/: places that clang-format would lay out differently/'
+	$(Q)$(CLANG_FORMAT) --dry-run $(C_FILES) 2>&1 | grep -c 'warning:' | \
+	    sed 's/$$/ places that `make format` would lay out differently/'
 format: ##(5 s) lay out all sources by .clang-format
 	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
 
@@ -272,7 +272,7 @@ clean: ##(1 s) remove build/
 help: ##(1 s) this list
 	@echo "Usage: make [TARGET] [DEBUG=1] [V=1] [BUILD=folder] [CROSS_COMPILE=prefix-]"
 	@sed -n 's/^\([a-z-]*\):.*##(\([^)]*\)) \(.*\)/  \1|\3|\2/p' $(MAKEFILE_LIST) | \
-	    awk -F'|' '{ printf "  %-12s %s (%s)\n", $$1, $$2, $$3 }'
+	    awk -F'|' '{ printf "  %-13s %s (%s)\n", $$1, $$2, $$3 }'
 
 $(BUILD)/compile_commands.json: tools/compile_commands.py $(BUILD)/$(FLAVOUR)/flags \
     $(BUILD)/$(FLAVOUR)/objects $(BUILD)/user/flags $(BUILD)/user/names
