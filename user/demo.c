@@ -1,10 +1,10 @@
 /*
  * demo: the main job of this kernel, shown in one table.
  *
- * Touches every page of a large file in order, through mmap, under each readahead policy, and checks
- * what must hold: every page seen, the same bytes each time, one major fault for each wait, at most
- * one for each window, and with ondemand a scan that costs no more requests than its windows. Runs
- * on Linux too, as one row, without what Linux does not count.
+ * Touches every page of a large file in order, through mmap, under each readahead policy, and
+ * checks what must hold: every page seen, the same bytes each time, one major fault for each wait,
+ * at most one for each window, and with ondemand a scan that costs no more requests than its
+ * windows. Runs on Linux too, as one row, without what Linux does not count.
  *
  * Use: demo [FILE]. Exit status: 0; 1 where a promise is broken or there is no file.
  */
@@ -28,7 +28,7 @@
 #define META_SPARE 12
 /* Of 25 windows one may be split in two. */
 #define WINDOWS_PER_SPLIT 25
-#define SPLIT_SPARE 2
+#define SPLIT_SPARE       2
 
 static const char *const default_files[] = {"/data/random.bin", "/data/medium.bin",
                                             "/data/small.txt"};
@@ -59,8 +59,8 @@ static bool choose_file(struct demo *demo, const char *wanted)
         if (stat(default_files[i], &status) == 0) {
             wanted = default_files[i];
             if (i > 0)
-                printf("(%s is not in this image: the demonstration takes %s)\n",
-                       default_files[0], wanted);
+                printf("(%s is not in this image: the demonstration takes %s)\n", default_files[0],
+                       wanted);
         }
     }
     if (!wanted) {
@@ -123,15 +123,16 @@ static void print_row(const struct row *row)
 
 static void print_legend(void)
 {
-    printf("\n"
-           "pages     pages seen, every byte of them in the checksum\n"
-           "major     faults that slept until the page's data had come from the disk\n"
-           "minor     faults that did not sleep: the page was there already\n"
-           "waits     how often a fault slept; each is one major fault, however often it restarts\n"
-           "windows   how often readahead decided to ask for pages, one or many at once\n"
-           "requests  what the disk was asked for the file's bytes; the file's layout splits windows\n"
-           "metadata  what it was asked for the file's index blocks; later runs find them cached\n"
-           "real      the time of the run\n\n");
+    printf(
+        "\n"
+        "pages     pages seen, every byte of them in the checksum\n"
+        "major     faults that slept until the page's data had come from the disk\n"
+        "minor     faults that did not sleep: the page was there already\n"
+        "waits     how often a fault slept; each is one major fault, however often it restarts\n"
+        "windows   how often readahead decided to ask for pages, one or many at once\n"
+        "requests  what the disk was asked for the file's bytes; the file's layout splits windows\n"
+        "metadata  what it was asked for the file's index blocks; later runs find them cached\n"
+        "real      the time of the run\n\n");
 }
 
 /* Runs one row. `policy` may be NULL: whatever this kernel does. False where it failed. */
@@ -247,7 +248,8 @@ int main(int argc, char **argv)
 
     if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
         printf("Usage: demo [FILE]\nTouches FILE (default %s) in order by mmap under each\n"
-               "readahead policy, and shows what it cost.\n", default_files[0]);
+               "readahead policy, and shows what it cost.\n",
+               default_files[0]);
         return argc == 2 && strcmp(argv[1], "--help") == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     if (!choose_file(&demo, argv[1]))

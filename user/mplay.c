@@ -1,8 +1,8 @@
 /*
  * mplay: touch or read pages of a file in a given order, and count what that costs.
  *
- * The first measuring tool: one run, one list of numbers. See --help for the use, user/lib/pattern.h
- * for the language of patterns, user/lib/play.h for how a run is done.
+ * The first measuring tool: one run, one list of numbers. See --help for the use,
+ * user/lib/pattern.h for the language of patterns, user/lib/play.h for how a run is done.
  *
  * Exit status: 0; 1 where the run failed; 2 where the call was wrong.
  */
@@ -82,7 +82,15 @@ static const char *checked_number(const char *word, const char *option)
     return word;
 }
 
-enum option_id { OPT_ADVICE = 1, OPT_POLICY, OPT_READAHEAD, OPT_AROUND, OPT_IO, OPT_LOAD, OPT_HELP };
+enum option_id {
+    OPT_ADVICE = 1,
+    OPT_POLICY,
+    OPT_READAHEAD,
+    OPT_AROUND,
+    OPT_IO,
+    OPT_LOAD,
+    OPT_HELP
+};
 
 static const struct option options[] = {
     {"advice", required_argument, NULL, OPT_ADVICE},
@@ -102,26 +110,13 @@ static void take_option(struct arguments *arguments, int option)
         if (!play_parse_advice(optarg, &arguments->play.advice))
             usage_error("there is no such advice", optarg);
         break;
-    case OPT_POLICY:
-        arguments->policy = optarg;
-        break;
-    case OPT_READAHEAD:
-        arguments->readahead_kb = checked_number(optarg, "--readahead-kb");
-        break;
-    case OPT_AROUND:
-        arguments->map_around = checked_number(optarg, "--map-around");
-        break;
-    case OPT_IO:
-        arguments->play.io_prefix = "io:";
-        break;
-    case OPT_LOAD:
-        arguments->trace = optarg;
-        break;
-    case OPT_HELP:
-        fputs(help_text, stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        usage_error("this call is not understood", NULL);
+    case OPT_POLICY: arguments->policy = optarg; break;
+    case OPT_READAHEAD: arguments->readahead_kb = checked_number(optarg, "--readahead-kb"); break;
+    case OPT_AROUND: arguments->map_around = checked_number(optarg, "--map-around"); break;
+    case OPT_IO: arguments->play.io_prefix = "io:"; break;
+    case OPT_LOAD: arguments->trace = optarg; break;
+    case OPT_HELP: fputs(help_text, stdout); exit(EXIT_SUCCESS);
+    default: usage_error("this call is not understood", NULL);
     }
 }
 
@@ -143,7 +138,8 @@ static void take_arguments(struct arguments *arguments, int argc, char **argv)
 }
 
 /* Names the place of a mistake; for a pattern, also shows it. */
-static void print_pattern_error(const struct arguments *arguments, const struct pattern_error *error)
+static void print_pattern_error(const struct arguments *arguments,
+                                const struct pattern_error *error)
 {
     if (arguments->trace) {
         fprintf(stderr, "mplay: %s: line %lu, column %lu: %s\n", arguments->trace, error->line,

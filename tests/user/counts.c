@@ -16,13 +16,13 @@
 #include "user/lib/pretouch.h"
 #include "user/lib/resident.h"
 
-#define PAGE 4096UL
+#define PAGE       4096UL
 #define READ_WRITE (PROT_READ | PROT_WRITE)
 /* Far from each other, so that no window of one reaches the next. */
-#define COLD_PAGE 2000
+#define COLD_PAGE         2000
 #define PRIVATE_COLD_PAGE 4000
-#define WINDOW_BEFORE 16 /* read-around starts so many pages before the miss ... */
-#define MARK_AFTER 8     /* ... and leaves its mark so many behind it */
+#define WINDOW_BEFORE     16 /* read-around starts so many pages before the miss ... */
+#define MARK_AFTER        8  /* ... and leaves its mark so many behind it */
 
 static struct rusage before;
 
@@ -75,7 +75,8 @@ static void store(char *at)
 static void file_events(const char *path)
 {
     int fd = open(path, O_RDONLY);
-    char *shared = map_file(fd, PROT_READ, MAP_SHARED), *own = map_file(fd, READ_WRITE, MAP_PRIVATE);
+    char *shared = map_file(fd, PROT_READ, MAP_SHARED),
+         *own = map_file(fd, READ_WRITE, MAP_PRIVATE);
     char byte;
 
     resident_drop(fd, 0, 0, 500);

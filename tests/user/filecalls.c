@@ -1,6 +1,6 @@
 /*
- * filecalls: openat, read, pread, lseek, fstat and getdents64, good and bad. Every line must be equal
- * on every kernel. Use: filecalls DIRECTORY, which holds a file small.txt.
+ * filecalls: openat, read, pread, lseek, fstat and getdents64, good and bad. Every line must be
+ * equal on every kernel. Use: filecalls DIRECTORY, which holds a file small.txt.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -68,8 +68,8 @@ static void status(int dir, int fd)
 
     SHOW("fstat", fstat(fd, &by_descriptor));
     SHOW("stat", fstatat(dir, "small.txt", &by_name, 0));
-    SHOW_TRUE("the same file", by_descriptor.st_ino == by_name.st_ino &&
-                                   by_descriptor.st_dev == by_name.st_dev);
+    SHOW_TRUE("the same file",
+              by_descriptor.st_ino == by_name.st_ino && by_descriptor.st_dev == by_name.st_dev);
     SHOW_TRUE("a regular one", S_ISREG(by_descriptor.st_mode));
     SHOW("fstat a bad descriptor", fstat(999, &by_descriptor));
     SHOW("fstat to a bad address", syscall(SYS_fstat, fd, BAD_ADDRESS));
@@ -102,7 +102,8 @@ static void directory(int dir, int fd)
 
 static void numbers(int dir)
 {
-    int first = openat(dir, "small.txt", O_RDONLY), second = openat(dir, "small.txt", O_RDONLY), again;
+    int first = openat(dir, "small.txt", O_RDONLY), second = openat(dir, "small.txt", O_RDONLY),
+        again;
 
     close(first);
     again = openat(dir, "small.txt", O_RDONLY);

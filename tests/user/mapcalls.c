@@ -1,6 +1,7 @@
 /*
- * mapcalls: mmap, munmap and mprotect with good and bad arguments. Every line must be equal on every
- * kernel. Use: mapcalls FILE, a file of at least one page whose size is no multiple of the page.
+ * mapcalls: mmap, munmap and mprotect with good and bad arguments. Every line must be equal on
+ * every kernel. Use: mapcalls FILE, a file of at least one page whose size is no multiple of the
+ * page.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,8 +14,8 @@
 
 #include "tests/user/show.h"
 
-#define PAGE SHOW_PAGE
-#define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)
+#define PAGE       SHOW_PAGE
+#define ANONYMOUS  (MAP_PRIVATE | MAP_ANONYMOUS)
 #define READ_WRITE (PROT_READ | PROT_WRITE)
 
 static char *map_pages(size_t pages)
@@ -36,7 +37,8 @@ static void bad_arguments(int fd)
     SHOW_MAP("mmap shared writable of a read-only descriptor",
              mmap(NULL, PAGE, READ_WRITE, MAP_SHARED, fd, 0));
     SHOW_MAP("mmap private writable of it", mmap(NULL, PAGE, READ_WRITE, MAP_PRIVATE, fd, 0));
-    SHOW_MAP("mmap too large", (void *)syscall(SYS_mmap, NULL, 1UL << 47, PROT_READ, ANONYMOUS, -1, 0L));
+    SHOW_MAP("mmap too large",
+             (void *)syscall(SYS_mmap, NULL, 1UL << 47, PROT_READ, ANONYMOUS, -1, 0L));
     SHOW_MAP("mmap nearly everything",
              (void *)syscall(SYS_mmap, NULL, ~0xfffUL, PROT_READ, ANONYMOUS, -1, 0L));
     SHOW_MAP("mmap fixed noreplace on something",

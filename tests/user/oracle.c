@@ -22,7 +22,7 @@
 #include "user/lib/report.h"
 
 #define LINE_BYTES 1024
-#define WORDS 6
+#define WORDS      6
 
 static struct knobs knobs;
 

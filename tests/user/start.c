@@ -18,10 +18,10 @@ static const struct {
     const char *name;
     int same_everywhere;
 } entries[] = {
-    {AT_PHENT, "AT_PHENT", 1},   {AT_PHNUM, "AT_PHNUM", 1},   {AT_PAGESZ, "AT_PAGESZ", 1},
-    {AT_ENTRY, "AT_ENTRY", 1},   {AT_SECURE, "AT_SECURE", 1}, {AT_CLKTCK, "AT_CLKTCK", 1},
-    {AT_PHDR, "AT_PHDR", 1},     {AT_UID, "AT_UID", 0},       {AT_EUID, "AT_EUID", 0},
-    {AT_GID, "AT_GID", 0},       {AT_EGID, "AT_EGID", 0},     {AT_HWCAP, "AT_HWCAP", 0},
+    {AT_PHENT, "AT_PHENT", 1}, {AT_PHNUM, "AT_PHNUM", 1},   {AT_PAGESZ, "AT_PAGESZ", 1},
+    {AT_ENTRY, "AT_ENTRY", 1}, {AT_SECURE, "AT_SECURE", 1}, {AT_CLKTCK, "AT_CLKTCK", 1},
+    {AT_PHDR, "AT_PHDR", 1},   {AT_UID, "AT_UID", 0},       {AT_EUID, "AT_EUID", 0},
+    {AT_GID, "AT_GID", 0},     {AT_EGID, "AT_EGID", 0},     {AT_HWCAP, "AT_HWCAP", 0},
 };
 
 static int zeroed[3000]; /* .bss: all of it must be zero, the end of the last file page too */

@@ -7,7 +7,7 @@
 
 /* An odd number near 2^64 divided by the golden ratio: multiplying by it loses nothing. */
 #define CHECKSUM_FACTOR 0x9e3779b97f4a7c15ULL
-#define CHECKSUM_TURN 29
+#define CHECKSUM_TURN   29
 
 static inline uint64_t checksum_step(uint64_t sum, uint64_t word)
 {

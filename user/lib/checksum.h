@@ -1,9 +1,9 @@
 /*
  * Checksum: 64 bits over bytes in the order they were seen, eight bytes a step.
  *
- * Each step is a bijection of the sum for fixed input and of the input for a fixed sum, so a changed
- * word, or two words in the other order, give another sum. It is for telling pages apart, not
- * against an adversary.
+ * Each step is a bijection of the sum for fixed input and of the input for a fixed sum, so a
+ * changed word, or two words in the other order, give another sum. It is for telling pages apart,
+ * not against an adversary.
  */
 #ifndef USER_LIB_CHECKSUM_H
 #define USER_LIB_CHECKSUM_H

@@ -12,8 +12,8 @@
 
 #include "user/lib/text.h"
 
-#define LOG_PATH "/proc/readahead_log"
-#define RECORD_BYTES 64
+#define LOG_PATH         "/proc/readahead_log"
+#define RECORD_BYTES     64
 #define RECORDS_PER_READ 64
 /* ` @willneed` and three numbers of 20 digits with what is around them. */
 #define ENTRY_TEXT_BYTES 96
@@ -57,8 +57,8 @@ static void put_text(struct iolog *log, const char *text)
 }
 
 static const char *const step_labels[STEP_KINDS] = {
-    [STEP_TOUCH] = "@",         [STEP_READ] = "@",  [STEP_MARKED_TOUCH] = "@M",
-    [STEP_MARKED_READ] = "@R",  [STEP_DROP] = "@drop", [STEP_WILLNEED] = "@willneed",
+    [STEP_TOUCH] = "@",        [STEP_READ] = "@",     [STEP_MARKED_TOUCH] = "@M",
+    [STEP_MARKED_READ] = "@R", [STEP_DROP] = "@drop", [STEP_WILLNEED] = "@willneed",
 };
 
 /* ` @LABELpage:(start,pages)` */

@@ -2,8 +2,8 @@
  * I/O log: every window of readahead, beside the access that caused it, as one line of text.
  *
  * Reads the kernel's /proc/readahead_log after each access: lines of exactly 64 bytes,
- * `SEQ DEV:INO KIND ACCESS START N MARK`, so that record k lies at byte 64*k. Records of other files
- * are skipped. The line is written out in pieces as it grows, and nothing is allocated.
+ * `SEQ DEV:INO KIND ACCESS START N MARK`, so that record k lies at byte 64*k. Records of other
+ * files are skipped. The line is written out in pieces as it grows, and nothing is allocated.
  */
 #ifndef USER_LIB_IOLOG_H
 #define USER_LIB_IOLOG_H
@@ -28,8 +28,8 @@ struct iolog {
 
 /*
  * Opens the log at its present end, for windows of the file behind `file_fd`; the text goes to
- * `out_fd`. 0, -ENOENT where the kernel has no log (the rest may be called all the same), or another
- * negative errno.
+ * `out_fd`. 0, -ENOENT where the kernel has no log (the rest may be called all the same), or
+ * another negative errno.
  */
 int iolog_open(struct iolog *log, int file_fd, int out_fd);
 

@@ -12,7 +12,7 @@
 
 #include "user/lib/text.h"
 
-#define BLOCK_DEVICES "/sys/block"
+#define BLOCK_DEVICES       "/sys/block"
 #define FAULTLINE_ONLY_FILE "/proc/readahead_log"
 
 int knob_read(const char *path, char *value, size_t size)
@@ -62,8 +62,8 @@ int knobs_set_readahead_kb(struct knobs *knobs, const char *value)
     snprintf(knobs->failed_path, sizeof(knobs->failed_path), "%s", BLOCK_DEVICES);
     while (devices && (device = readdir(devices)) != NULL) {
         char path[KNOB_PATH_BYTES];
-        int length = snprintf(path, sizeof(path), BLOCK_DEVICES "/%s/queue/read_ahead_kb",
-                              device->d_name);
+        int length =
+            snprintf(path, sizeof(path), BLOCK_DEVICES "/%s/queue/read_ahead_kb", device->d_name);
 
         if (device->d_name[0] == '.' || length >= (int)sizeof(path) || access(path, F_OK) < 0)
             continue;
@@ -85,8 +85,8 @@ static int read_first_device(char *value, size_t size)
 
     while (devices && error && (device = readdir(devices)) != NULL) {
         char path[KNOB_PATH_BYTES];
-        int length = snprintf(path, sizeof(path), BLOCK_DEVICES "/%s/queue/read_ahead_kb",
-                              device->d_name);
+        int length =
+            snprintf(path, sizeof(path), BLOCK_DEVICES "/%s/queue/read_ahead_kb", device->d_name);
 
         if (device->d_name[0] != '.' && length < (int)sizeof(path))
             error = knob_read(path, value, size);

@@ -8,11 +8,11 @@
 
 #include <stddef.h>
 
-#define KNOB_POLICY "/proc/sys/vm/readahead"
+#define KNOB_POLICY     "/proc/sys/vm/readahead"
 #define KNOB_MAP_AROUND "/proc/sys/vm/map_around_bytes"
 
-#define KNOBS_MAX 24
-#define KNOB_PATH_BYTES 96
+#define KNOBS_MAX        24
+#define KNOB_PATH_BYTES  96
 #define KNOB_VALUE_BYTES 64
 
 struct knobs {
@@ -24,7 +24,8 @@ struct knobs {
     char failed_path[KNOB_PATH_BYTES]; /* after an error: the file it happened with */
 };
 
-/* The value of a text file without its newline; `value` is empty after an error. 0 or a negative errno. */
+/* The value of a text file without its newline; `value` is empty after an error. 0 or a negative
+ * errno. */
 int knob_read(const char *path, char *value, size_t size);
 
 /* Writes a knob and remembers what was there, once. 0 or a negative errno. */

@@ -19,7 +19,7 @@
 #include "user/lib/resident.h"
 
 /* How long a drop waits for pages that are just being read: before a run, and in a step. */
-#define DROP_PATIENCE_MS 500
+#define DROP_PATIENCE_MS      500
 #define DROP_STEP_PATIENCE_MS 20
 
 struct player {
@@ -139,7 +139,8 @@ static int make_buffer(struct player *p)
     if (p->steps->longest_read_pages == 0)
         return 0;
     p->buffer_bytes = (uint64_t)p->steps->longest_read_pages * PLAY_PAGE_BYTES;
-    buffer = mmap(NULL, p->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    buffer =
+        mmap(NULL, p->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buffer == MAP_FAILED)
         return fail(p, -errno, "no memory for a read of %u pages", p->steps->longest_read_pages);
     p->buffer = buffer;
@@ -192,8 +193,8 @@ static int willneed_step(struct player *p, const struct step *step)
 }
 
 static int (*const step_actions[STEP_KINDS])(struct player *p, const struct step *step) = {
-    [STEP_TOUCH] = touch_pages,       [STEP_READ] = read_pages, [STEP_MARKED_TOUCH] = touch_pages,
-    [STEP_MARKED_READ] = read_pages,  [STEP_DROP] = drop_step,  [STEP_WILLNEED] = willneed_step,
+    [STEP_TOUCH] = touch_pages,      [STEP_READ] = read_pages, [STEP_MARKED_TOUCH] = touch_pages,
+    [STEP_MARKED_READ] = read_pages, [STEP_DROP] = drop_step,  [STEP_WILLNEED] = willneed_step,
 };
 
 static int carry_out(struct player *p)

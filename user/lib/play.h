@@ -3,8 +3,8 @@
  *
  * A run opens the file afresh (so that its readahead state and window are fresh), drops its cached
  * pages, maps it whole and once where there is something to touch, gives the advice, makes itself
- * resident, and only then samples the counters. From there to the second sample it allocates nothing
- * and uses no stdio: every fault and every disk request in between is one of the file's.
+ * resident, and only then samples the counters. From there to the second sample it allocates
+ * nothing and uses no stdio: every fault and every disk request in between is one of the file's.
  *
  * A touch behind the end of the file is a real one: it ends the program by SIGBUS.
  */

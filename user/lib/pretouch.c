@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/auxv.h>
 
-#define PAGE_BYTES 4096UL
+#define PAGE_BYTES  4096UL
 #define STACK_BYTES (64 * 1024)
 
 static void touch_range(uintptr_t start, uintptr_t end, bool may_store)

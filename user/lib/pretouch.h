@@ -1,6 +1,6 @@
 /*
- * Pretouch: make the program itself resident, so that it causes no fault and no disk read of its own
- * while it measures those of others.
+ * Pretouch: make the program itself resident, so that it causes no fault and no disk read of its
+ * own while it measures those of others.
  */
 #ifndef USER_LIB_PRETOUCH_H
 #define USER_LIB_PRETOUCH_H

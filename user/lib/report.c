@@ -7,17 +7,16 @@
 
 #include "user/lib/knobs.h"
 
-#define US_PER_MS 1000
-#define MS_PER_SECOND 1000
+#define US_PER_MS          1000
+#define MS_PER_SECOND      1000
 #define SECONDS_PER_MINUTE 60
 
 void report_format_time(char *text, uint64_t microseconds)
 {
     uint64_t ms = microseconds / US_PER_MS, seconds = ms / MS_PER_SECOND;
 
-    snprintf(text, REPORT_TIME_BYTES, "%" PRIu64 "m%" PRIu64 ".%03us",
-             seconds / SECONDS_PER_MINUTE, seconds % SECONDS_PER_MINUTE,
-             (unsigned int)(ms % MS_PER_SECOND));
+    snprintf(text, REPORT_TIME_BYTES, "%" PRIu64 "m%" PRIu64 ".%03us", seconds / SECONDS_PER_MINUTE,
+             seconds % SECONDS_PER_MINUTE, (unsigned int)(ms % MS_PER_SECOND));
 }
 
 void report_format_stat(char *text, size_t size, const struct stats *stats, enum stat_id id)
@@ -69,10 +68,10 @@ static const struct {
     const char *name;
     enum stat_id id;
 } reasons[] = {
-    {"zero", STAT_REASON_ZERO},         {"cow", STAT_REASON_COW},
-    {"cache", STAT_REASON_CACHE},       {"around", STAT_REASON_AROUND},
-    {"io", STAT_REASON_IO},             {"other_io", STAT_REASON_OTHER_IO},
-    {"swap", STAT_REASON_SWAP},         {"spurious", STAT_REASON_SPURIOUS},
+    {"zero", STAT_REASON_ZERO},     {"cow", STAT_REASON_COW},
+    {"cache", STAT_REASON_CACHE},   {"around", STAT_REASON_AROUND},
+    {"io", STAT_REASON_IO},         {"other_io", STAT_REASON_OTHER_IO},
+    {"swap", STAT_REASON_SWAP},     {"spurious", STAT_REASON_SPURIOUS},
     {"failed", STAT_REASON_FAILED},
 };
 

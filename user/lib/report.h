@@ -12,7 +12,7 @@
 #include "user/lib/play.h"
 
 #define REPORT_NOT_AVAILABLE "n/a (needs Faultline)"
-#define REPORT_TIME_BYTES 32
+#define REPORT_TIME_BYTES    32
 
 /* Prints every line about one run. */
 void report_print(FILE *out, const struct play_result *result);

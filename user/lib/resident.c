@@ -38,7 +38,7 @@ static_assert(sizeof(struct cachestat) == 40, "layout of cachestat(2)");
 
 #define MINCORE_LIMIT_BYTES (4ULL << 30)
 #define MINCORE_CHUNK_PAGES 16384
-#define WAIT_NS 1000000
+#define WAIT_NS             1000000
 /* Where nobody can tell what is left: so many drops, a wait between them. */
 #define BLIND_TRIES 4
 

@@ -8,8 +8,8 @@
 
 /*
  * How many of `count` pages from `first` on are in the cache; a count of 0 means up to the end of
- * the file. By cachestat, else, for a stretch of at most 4 GiB, by mincore over a mapping of its own.
- * -1 where neither is there.
+ * the file. By cachestat, else, for a stretch of at most 4 GiB, by mincore over a mapping of its
+ * own. -1 where neither is there.
  */
 int64_t resident_pages(int fd, uint64_t first, uint64_t count);
 

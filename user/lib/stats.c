@@ -8,7 +8,7 @@
 #include "user/lib/text.h"
 
 #define US_PER_SECOND 1000000
-#define NS_PER_US 1000
+#define NS_PER_US     1000
 
 enum stat_source { SOURCE_FAULTS, SOURCE_VMSTAT, SOURCE_COUNT };
 

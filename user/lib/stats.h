@@ -1,8 +1,8 @@
 /*
  * Stats: what the kernel counts, read before and after a run.
  *
- * Faults, waits and reasons are this process's own (/proc/self/faults); windows and disk requests are
- * the whole system's (/proc/vmstat), as nobody else runs beside a measurement. Minor and major
+ * Faults, waits and reasons are this process's own (/proc/self/faults); windows and disk requests
+ * are the whole system's (/proc/vmstat), as nobody else runs beside a measurement. Minor and major
  * faults and times come from getrusage. Taking a sample allocates nothing. On Linux the files, or
  * the names in them, are missing: those counters are then not available, and never 0 by mistake.
  */

@@ -88,14 +88,14 @@ int steps_add_run(struct steps *steps, const struct step_run *run)
     return error;
 }
 
-/* Does a step at `page` continue the run? A run of one takes any next page and so gets its stride. */
+/* Does a step at `page` continue the run? A run of one takes any next page and so gets its stride.
+ */
 static bool continues_run(const struct step_run *run, enum step_kind kind, uint64_t page,
                           uint32_t length_pages)
 {
     if (run->kind != (uint32_t)kind || run->length_pages != length_pages)
         return false;
-    return run->count == 1 ||
-           page == run->first_page + (uint64_t)run->stride_pages * run->count;
+    return run->count == 1 || page == run->first_page + (uint64_t)run->stride_pages * run->count;
 }
 
 int steps_add(struct steps *steps, enum step_kind kind, uint64_t page, uint32_t length_pages)

@@ -21,8 +21,8 @@ enum step_kind {
     STEP_READ,         /* one read call for all the pages */
     STEP_MARKED_TOUCH, /* the same two, written M and R in a pattern and named so in the output */
     STEP_MARKED_READ,
-    STEP_DROP,        /* drop the pages from the cache */
-    STEP_WILLNEED,    /* announce the pages */
+    STEP_DROP,     /* drop the pages from the cache */
+    STEP_WILLNEED, /* announce the pages */
     STEP_KINDS,
 };
 
