@@ -66,6 +66,7 @@ struct fault {
     const struct page *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
     u64 wait_ns;
     u64 start_ns;
+    struct fault *outer;       /* the fault that this one interrupted (a fault while serving a kernel access) */
     enum fault_result outcome;
 };
 

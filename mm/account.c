@@ -1,0 +1,208 @@
+/*
+ * Counting faults. A fault is one record from its trap to its end; everything but `started` and `retries` is
+ * counted at the end, so when nothing runs
+ *
+ *     started  = major + minor + sigbus + sigsegv + oom + killed
+ *     attempts = started + retries
+ *
+ * for each task and for the system, and no counter ever goes down. vm.account chooses which pure function of the record
+ * getrusage and Linux's names in /proc/vmstat follow; these counters here are always Faultline's own.
+ */
+#include "mm/account.h"
+
+#include "kernel/cpu/clock.h"
+#include "kernel/log/trace.h"
+#include "lib/errno.h"
+#include "lib/format.h"
+#include "lib/string.h"
+
+/* Written by the CPU itself outside interrupts, so plain additions are enough. */
+static PERCPU(struct task_fault_counters, system_faults);
+
+#define COUNT(field, n)                                                                            \
+    do {                                                                                           \
+        task_current()->faults.field += (n);                                                       \
+        percpu_this(system_faults)->field += (n);                                                  \
+    } while (0)
+
+/* One rule of vm.account: does the finished fault count as major, as minor, as neither? */
+struct account_rule {
+    const char *name;
+    void (*count)(const struct fault *f, u32 *major, u32 *minor);
+};
+
+static void count_faultline(const struct fault *f, u32 *major, u32 *minor)
+{
+    *major = f->outcome == FAULT_DONE && f->slept;
+    *minor = f->outcome == FAULT_DONE && !f->slept;
+}
+
+/* Linux 6.12: once for each fault; major if the page was absent at the first look, or at a second retry. Populating: minor. */
+static void count_linux_6_12(const struct fault *f, u32 *major, u32 *minor)
+{
+    bool is_major = !(f->flags & FAULT_FLAG_POPULATE) && (f->absent || f->retries > 1);
+    *major = f->outcome == FAULT_DONE && is_major;
+    *minor = f->outcome == FAULT_DONE && !is_major;
+}
+
+/* Linux 6.1: major if the page was absent or the fault was retried at all. */
+static void count_linux_6_1(const struct fault *f, u32 *major, u32 *minor)
+{
+    bool is_major = !(f->flags & FAULT_FLAG_POPULATE) && (f->absent || f->retries > 0);
+    *major = f->outcome == FAULT_DONE && is_major;
+    *minor = f->outcome == FAULT_DONE && !is_major;
+}
+
+static const struct account_rule rules[] = {
+    {"faultline", count_faultline},
+    {"linux-6.12", count_linux_6_12},
+    {"linux-6.1", count_linux_6_1},
+};
+static const struct account_rule *rule = &rules[0];
+
+int account_set_rule(const char *name)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++) {
+        if (strcmp(rules[i].name, name) == 0) {
+            rule = &rules[i];
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+const char *account_rule_name(void)
+{
+    return rule->name;
+}
+
+void account_fault_begin(struct fault *f)
+{
+    COUNT(started, 1);
+    COUNT(attempts, 1);
+    f->start_ns = clock_ns();
+    f->outer = task_current()->fault;
+    task_current()->fault = f;
+    TRACE("fault_begin addr=%lx access=%lu user=%lu", f->addr, f->access, f->flags & FAULT_FLAG_USER, 0);
+}
+
+void account_fault_retry(struct fault *f)
+{
+    f->retries++;
+    COUNT(retries, 1);
+    COUNT(attempts, 1);
+}
+
+void account_retry_miss(void)
+{
+    COUNT(retry_misses, 1);
+}
+
+void account_mapped_around(unsigned pages)
+{
+    COUNT(reason[FAULT_REASON_AROUND], pages);
+}
+
+static void count_outcome(const struct fault *f)
+{
+    switch (f->outcome) {
+    case FAULT_DONE:
+        if (f->slept)
+            COUNT(major, 1);
+        else
+            COUNT(minor, 1);
+        break;
+    case FAULT_SIGBUS_ADRERR:
+        COUNT(sigbus, 1);
+        break;
+    case FAULT_SIGSEGV_MAPERR:
+    case FAULT_SIGSEGV_ACCERR:
+        COUNT(sigsegv, 1);
+        break;
+    case FAULT_OOM:
+        COUNT(oom, 1);
+        break;
+    case FAULT_KILLED:
+    case FAULT_RETRY: /* never an outcome */
+        COUNT(killed, 1);
+        break;
+    }
+}
+
+/* Having slept outweighs what was done afterwards: it is what the program noticed. */
+static enum fault_reason reason_of(const struct fault *f)
+{
+    if (f->outcome != FAULT_DONE)
+        return FAULT_REASON_FAILED;
+    if (f->slept)
+        return f->started_read ? FAULT_REASON_IO : FAULT_REASON_OTHER_IO;
+    return f->reason;
+}
+
+void account_fault_end(struct fault *f, enum fault_result result)
+{
+    u32 major, minor;
+    f->outcome = result;
+    task_current()->fault = f->outer;
+    count_outcome(f);
+    COUNT(reason[reason_of(f)], 1);
+    if (f->slept) {
+        COUNT(waits, 1);
+        COUNT(wait_ns, f->wait_ns);
+    }
+    if (f->kept_lock_across_io)
+        COUNT(lock_across_io, 1);
+    rule->count(f, &major, &minor);
+    COUNT(shown_major, major);
+    COUNT(shown_minor, minor);
+    TRACE("fault_end addr=%lx outcome=%lu retries=%lu slept=%lu", f->addr, result, f->retries, f->slept);
+}
+
+void account_system(struct task_fault_counters *out)
+{
+    *out = (struct task_fault_counters){0};
+    u64 *sum = (u64 *)out;
+    for (unsigned cpu = 0; cpu < cpu_count(); cpu++) {
+        const u64 *part = (const u64 *)percpu_of(system_faults, cpu);
+        for (unsigned i = 0; i < sizeof(*out) / sizeof(u64); i++)
+            sum[i] += READ_ONCE(part[i]);
+    }
+}
+
+int account_format(const struct task_fault_counters *c, const char *prefix, char *buf, size_t size)
+{
+    const struct {
+        const char *name;
+        u64 value;
+    } lines[] = {
+        {"started", c->started},
+        {"major", c->major},
+        {"minor", c->minor},
+        {"sigbus", c->sigbus},
+        {"sigsegv", c->sigsegv},
+        {"oom", c->oom},
+        {"killed", c->killed},
+        {"attempts", c->attempts},
+        {"retries", c->retries},
+        {"retry_misses", c->retry_misses},
+        {"reason_zero", c->reason[FAULT_REASON_ZERO]},
+        {"reason_cow", c->reason[FAULT_REASON_COW]},
+        {"reason_cache", c->reason[FAULT_REASON_CACHE]},
+        {"reason_around", c->reason[FAULT_REASON_AROUND]},
+        {"reason_io", c->reason[FAULT_REASON_IO]},
+        {"reason_other_io", c->reason[FAULT_REASON_OTHER_IO]},
+        {"reason_swap", c->reason[FAULT_REASON_SWAP]},
+        {"reason_spurious", c->reason[FAULT_REASON_SPURIOUS]},
+        {"reason_failed", c->reason[FAULT_REASON_FAILED]},
+        {"waits", c->waits},
+        {"wait_ns", c->wait_ns},
+        {"lock_across_io", c->lock_across_io},
+    };
+    size_t used = 0;
+    int length = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(lines); i++) {
+        length += format_to(buf + used, size - used, "%s%s %lu\n", prefix, lines[i].name, lines[i].value);
+        used = MIN((size_t)length, size ? size - 1 : 0);
+    }
+    return length;
+}

@@ -1,0 +1,198 @@
+/*
+ * The page fault: the restart loop.
+ *
+ *     fault_user ── attempt ──┬─ lock_vma       find the VMA under mmap_lock (growing a stack where needed)
+ *         ^                   ├─ check_access   may this VMA be read, written, executed?
+ *         │                   └─ handle         fault_anon.c, fault_file.c, or the entry is there already
+ *         └────── RETRY ──────┘                 a handler had to wait for the disk: it let the lock go
+ *
+ * No lock is held across I/O: a handler that must wait calls fault_let_go() first, sleeps, and returns FAULT_RETRY.
+ * By then everything may have changed (the VMA unmapped, protected, replaced; the page truncated, dropped, read in by
+ * somebody else), so the loop starts from nothing: only `struct fault`'s flags, and what is to be counted, survive.
+ * The alternative, to keep the VMA by a reference and go on, saves a tree lookup and costs a proof for each of those
+ * cases; vm.fault_retry=recheck will be the measured version of it.
+ *
+ * A fault that may let go for ever can be starved by another program that drops its page each time. `once` bounds
+ * the work: the second attempt keeps the lock.
+ */
+#include "mm/fault.h"
+
+#include "kernel/log/trace.h"
+#include "kernel/sched/sync_point.h"
+#include "kernel/sched/task.h"
+#include "lib/errno.h"
+#include "mm/account.h"
+#include "mm/core/tlb.h"
+#include "mm/fault_internal.h"
+#include "mm/knobs.h"
+
+bool fault_may_let_go(const struct fault *f)
+{
+    return fault_retry_policy->may_let_go(f);
+}
+
+struct mapped_file *fault_let_go(struct fault *f)
+{
+    struct mapped_file *file = f->vma->file;
+    mapped_file_get(file);
+    f->change_count = f->mm->change_count;
+    f->vma = NULL;
+    f->locked = false;
+    rwsem_read_unlock(&f->mm->mmap_lock);
+    SYNC_POINT(fault_lock_dropped);
+    return file;
+}
+
+static enum fault_result take_mmap_lock(struct fault *f)
+{
+    if (rwsem_read_lock_killable(&f->mm->mmap_lock))
+        return FAULT_KILLED;
+    f->locked = true;
+    return FAULT_DONE;
+}
+
+static void release_mmap_lock(struct fault *f)
+{
+    f->vma = NULL;
+    f->locked = false;
+    rwsem_read_unlock(&f->mm->mmap_lock);
+}
+
+/* Nothing is held. Growing changes a VMA, so it needs the lock exclusively, and the VMA looked up again under it. */
+static enum fault_result grow_stack(struct fault *f)
+{
+    enum fault_result result = FAULT_SIGSEGV_MAPERR;
+    if (rwsem_write_lock_killable(&f->mm->mmap_lock))
+        return FAULT_KILLED;
+    struct vma *vma = vma_find_from(f->mm, f->addr);
+    if (vma && vma->start <= f->addr)
+        result = FAULT_DONE; /* another thread grew it, or mapped something here */
+    else if (vma && (vma->flags & VMA_GROWSDOWN) && vma_grow_down(vma, f->addr) == 0)
+        result = FAULT_DONE;
+    rwsem_write_unlock(&f->mm->mmap_lock);
+    return result;
+}
+
+/* Leaves with the lock held and f->vma set, or with neither and an error. */
+static enum fault_result lock_vma(struct fault *f)
+{
+    for (;;) {
+        enum fault_result result = take_mmap_lock(f);
+        if (result != FAULT_DONE)
+            return result;
+        struct vma *vma = vma_find_from(f->mm, f->addr);
+        if (vma && vma->start <= f->addr) {
+            f->vma = vma;
+            f->pgoff = vma_pgoff(vma, f->addr);
+            return FAULT_DONE;
+        }
+        bool may_grow = vma && (vma->flags & VMA_GROWSDOWN);
+        release_mmap_lock(f);
+        if (!may_grow)
+            return FAULT_SIGSEGV_MAPERR;
+        result = grow_stack(f);
+        if (result != FAULT_DONE)
+            return result;
+    }
+}
+
+/*
+ * On x86 whatever is mapped writable or executable can be read, but for execute-only areas where protection keys
+ * exist; there the key, not the page table, refuses.
+ */
+static bool vma_allows_read(const struct vma *vma)
+{
+    if (vma->prot == PROT_EXEC)
+        return !cpu_features.pku;
+    return vma->prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+static enum fault_result check_access(const struct fault *f)
+{
+    bool allowed = f->access == FAULT_WRITE  ? f->vma->prot & PROT_WRITE
+                   : f->access == FAULT_EXEC ? f->vma->prot & PROT_EXEC
+                                             : vma_allows_read(f->vma);
+    return allowed ? FAULT_DONE : FAULT_SIGSEGV_ACCERR;
+}
+
+/* The entry as it is now. It can change until pt_lock is held again; whoever stores one compares first. */
+static pte_t look_at_entry(struct fault *f)
+{
+    pt_lock(&f->mm->space);
+    pte_t *ptep = pt_find(&f->mm->space, f->addr);
+    pte_t pte = ptep ? *ptep : 0;
+    pt_unlock(&f->mm->space);
+    return pte;
+}
+
+static bool entry_serves(const struct fault *f, pte_t pte)
+{
+    return pte_is_present(pte) && (f->access != FAULT_WRITE || (pte & PTE_WRITE));
+}
+
+static enum fault_result handle(struct fault *f)
+{
+    for (;;) {
+        pte_t pte = look_at_entry(f);
+        if (entry_serves(f, pte)) {
+            /* Somebody else filled it, or this CPU still remembers the weaker entry that was here. */
+            tlb_flush_local_page(f->addr);
+            f->reason = FAULT_REASON_SPURIOUS;
+            return FAULT_DONE;
+        }
+        enum fault_result result = pte_is_present(pte) ? fault_write_protected(f)
+                                   : f->vma->file      ? fault_file(f)
+                                                       : fault_anon(f);
+        if (result != FAULT_DONE || f->reason != FAULT_REASON_SPURIOUS)
+            return result;
+        /* Another thread stored an entry first: does it serve this access too? */
+    }
+}
+
+/* Once through. Leaves with no lock held, whatever it returns. */
+static enum fault_result attempt(struct fault *f)
+{
+    enum fault_result result = lock_vma(f);
+    if (result != FAULT_DONE)
+        return result;
+    result = check_access(f);
+    if (result == FAULT_DONE)
+        result = handle(f);
+    if (f->locked)
+        release_mmap_lock(f);
+    return result;
+}
+
+static void start_over(struct fault *f)
+{
+    f->attempt++;
+    account_fault_retry(f);
+    TRACE("fault_retry addr=%lx attempt=%lu", f->addr, f->attempt, 0, 0);
+    SYNC_POINT(fault_retry);
+}
+
+enum fault_result fault_user(struct mm *mm, u64 addr, enum fault_access access, u32 flags)
+{
+    struct fault f = {.mm = mm, .addr = addr, .access = access, .flags = flags,
+                      .reason = FAULT_REASON_FAILED};
+    enum fault_result result;
+
+    account_fault_begin(&f);
+    while ((result = attempt(&f)) == FAULT_RETRY ||
+           (result == FAULT_OOM && fault_memory_was_freed(&f)))
+        start_over(&f);
+    fault_unpin(&f);
+    account_fault_end(&f, result);
+    return result;
+}
+
+const char *fault_result_name(enum fault_result result)
+{
+    static const char *const names[] = {
+        [FAULT_DONE] = "done",       [FAULT_RETRY] = "retry",
+        [FAULT_KILLED] = "killed",   [FAULT_SIGSEGV_MAPERR] = "SIGSEGV (no mapping)",
+        [FAULT_OOM] = "out of memory", [FAULT_SIGSEGV_ACCERR] = "SIGSEGV (no permission)",
+        [FAULT_SIGBUS_ADRERR] = "SIGBUS (no such page, or unreadable)",
+    };
+    return names[result];
+}

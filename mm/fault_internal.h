@@ -1,0 +1,40 @@
+/*
+ * What the files of the fault path share among themselves.
+ */
+#ifndef MM_FAULT_INTERNAL_H
+#define MM_FAULT_INTERNAL_H
+
+#include "mm/fault.h"
+
+/* mm/fault_wait.c ------------------------------------------------------------------------------- */
+
+/*
+ * The page at f->pgoff (reference held) is locked by a read, in which f itself may be the reader. Lets the lock go if the attempt may, and
+ * sleeps until the page is unlocked. Drops the reference, or keeps it in f->pinned across the restart.
+ * => RETRY (lock released), DONE (lock kept: look the page up again), KILLED
+ */
+enum fault_result fault_wait_for_read(struct fault *f, struct page *page);
+/* The same where the lock is already let go and `file` is pinned (or kept: file NULL). */
+enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct mapped_file *file);
+/* Drops what was pinned across the restart. */
+void fault_unpin(struct fault *f);
+/* At the first lookup after a restart: counts a retry miss if the page slept for is no longer the one found (NULL: none). */
+void fault_note_restart_lookup(struct fault *f, const struct page *found);
+
+/* mm/fault_trap.c ------------------------------------------------------------------------------- */
+
+/* Out of frames after reclaim: ends a program to get some. => true: try again; false: the caller itself is to die. No lock held. */
+bool fault_memory_was_freed(struct fault *f);
+
+/* mm/fault_anon.c ------------------------------------------------------------------------------- */
+
+void fault_anon_init(void); /* the shared zero page */
+
+/* mm/fault_around.c ----------------------------------------------------------------------------- */
+
+/* Maps cached neighbours of f->addr. => true if the page at f->addr itself is mapped now. Lock held, not released. */
+bool fault_map_around(struct fault *f);
+/* Stores the entry of a locked, up-to-date cache page; takes its own reference. pt_lock held. => whether the entry was empty */
+bool fault_store_file_entry(struct fault *f, u64 addr, pte_t *ptep, struct page *page);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * Between the processor and the restart loop: the #PF handler, and what a fault that ended badly turns into.
+ *
+ *   program's access            a signal (kernel/task fills it in), described by address, access and VMA
+ *   kernel's access for it      the exception table's fixup: a short copy or EFAULT
+ *   anything else               a bug of ours: panic
+ */
+#include "kernel/cpu/trap.h"
+#include "kernel/log/log.h"
+#include "kernel/log/trace.h"
+#include "kernel/sched/task.h"
+#include "mm/fault_internal.h"
+
+static void (*signal_program)(struct trap_frame *frame, enum fault_result result, u64 addr,
+                              enum fault_access access);
+static bool (*end_a_program)(void);
+
+bool fault_memory_was_freed(struct fault *f)
+{
+    (void)f;
+    if (task_kill_is_pending(task_current()) || !end_a_program)
+        return false;
+    return end_a_program();
+}
+
+static enum fault_access access_of(u64 error)
+{
+    return error & PF_ERROR_EXEC ? FAULT_EXEC : error & PF_ERROR_WRITE ? FAULT_WRITE : FAULT_READ;
+}
+
+NORETURN static void kernel_bug(struct trap_frame *frame, u64 addr)
+{
+    const char *what = frame->error & PF_ERROR_EXEC    ? "executed"
+                       : frame->error & PF_ERROR_WRITE ? "written"
+                                                       : "read";
+    if (kernel_stack_guard_hit(addr))
+        panic_frame(frame, "kernel stack overflow: guard page at %lx %s", addr, what);
+    panic_frame(frame, "kernel page fault: address %lx %s, %s", addr, what,
+                frame->error & PF_ERROR_PRESENT ? "not allowed" : "nothing mapped there");
+}
+
+/* The kernel touched user memory for the current program, by one of the instructions that may fault. */
+static void serve_kernel_access(struct trap_frame *frame, struct task *task, u64 addr)
+{
+    bool may_serve = task->mm && !task->pagefault_disabled && (frame->rflags & RFLAGS_IF) &&
+                     addr < USER_ADDRESS_END;
+    if (may_serve && fault_user(task->mm, addr, access_of(frame->error), 0) == FAULT_DONE)
+        return;
+    trap_fixup(frame);
+}
+
+static void page_fault_trap(struct trap_frame *frame)
+{
+    u64 addr = frame->fault_address;
+    struct task *task = task_current();
+
+    if (frame->error & PF_ERROR_RESERVED)
+        panic_frame(frame, "page tables are corrupt at address %lx", addr);
+    if (!trap_from_user(frame)) {
+        if (!trap_has_fixup(frame))
+            kernel_bug(frame, addr);
+        serve_kernel_access(frame, task, addr);
+        return;
+    }
+    enum fault_access access = access_of(frame->error);
+    enum fault_result result = fault_user(task->mm, addr, access, FAULT_FLAG_USER);
+    if (result != FAULT_DONE)
+        signal_program(frame, result, addr, access);
+}
+
+void fault_init(void (*signal)(struct trap_frame *frame, enum fault_result result, u64 addr,
+                               enum fault_access access),
+                bool (*oom_kill)(void))
+{
+    signal_program = signal;
+    end_a_program = oom_kill;
+    fault_anon_init();
+    trap_register(TRAP_PAGE_FAULT, page_fault_trap);
+}

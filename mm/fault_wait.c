@@ -1,0 +1,66 @@
+/*
+ * The wait of a fault for the disk: the one place where a fault sleeps for data.
+ */
+#include "kernel/log/trace.h"
+#include "kernel/cpu/clock.h"
+#include "kernel/sched/sync_point.h"
+#include "lib/errno.h"
+#include "mm/account.h"
+#include "mm/fault_internal.h"
+#include "mm/knobs.h"
+
+void fault_unpin(struct fault *f)
+{
+    if (f->pinned)
+        page_put(f->pinned);
+    f->pinned = NULL;
+}
+
+void fault_note_restart_lookup(struct fault *f, const struct page *found)
+{
+    if (f->awaited && f->awaited != found)
+        account_retry_miss();
+    f->awaited = NULL;
+    fault_unpin(f);
+}
+
+/* Sleeps for the page and records that it did. => 0 or -EINTR */
+static int sleep_for_page(struct fault *f, struct page *page)
+{
+    bool slept, was_read = !page_is_uptodate(page);
+    u64 begin = clock_ns();
+    TRACE("fault_wait addr=%lx page=%lu locked=%lu", f->addr, page->index, f->locked, 0);
+    SYNC_POINT(fault_before_wait);
+    int error = page_wait_unlocked(page, &slept);
+    if (slept && was_read) {
+        f->slept = true;
+        f->wait_ns += clock_ns() - begin;
+        if (f->locked)
+            f->kept_lock_across_io = true;
+    }
+    SYNC_POINT(fault_after_wait);
+    return error;
+}
+
+enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct mapped_file *file)
+{
+    int error = sleep_for_page(f, page);
+    if (file && fault_pin && !error) {
+        f->pinned = page;
+    } else {
+        page_put(page);
+    }
+    if (file) {
+        f->awaited = error ? NULL : page;
+        mapped_file_put(file);
+    }
+    if (error)
+        return FAULT_KILLED;
+    return file ? FAULT_RETRY : FAULT_DONE;
+}
+
+enum fault_result fault_wait_for_read(struct fault *f, struct page *page)
+{
+    fault_unpin(f);
+    return fault_wait_unlocked(f, page, fault_may_let_go(f) ? fault_let_go(f) : NULL);
+}

@@ -1,0 +1,105 @@
+/*
+ * The table of knobs. Each switches a policy for everything that starts from then on; nothing in flight changes.
+ */
+#include "mm/knobs.h"
+
+#include "lib/errno.h"
+#include "lib/format.h"
+#include "lib/parse.h"
+#include "lib/string.h"
+#include "mm/account.h"
+#include "mm/fault.h"
+#include "mm/readahead.h"
+
+static bool never(const struct fault *f)
+{
+    (void)f;
+    return false;
+}
+
+static bool first_attempt_only(const struct fault *f)
+{
+    return f->attempt == 0;
+}
+
+static const struct fault_retry_policy retry_policies[] = {
+    {"once", first_attempt_only},
+    {"hold", never},
+};
+
+const struct fault_retry_policy *fault_retry_policy = &retry_policies[0];
+u32 fault_pin = 1;
+u32 map_around_bytes = 65536;
+
+static int set_fault_retry(const char *value)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(retry_policies); i++) {
+        if (strcmp(retry_policies[i].name, value) == 0) {
+            fault_retry_policy = &retry_policies[i];
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static void get_fault_retry(char *buf, size_t size)
+{
+    format_to(buf, size, "%s", fault_retry_policy->name);
+}
+
+static int set_fault_pin(const char *value)
+{
+    u64 n;
+    if (parse_u64(value, strlen(value), 0, &n) || n > 1)
+        return -EINVAL;
+    fault_pin = n;
+    return 0;
+}
+
+static void get_fault_pin(char *buf, size_t size)
+{
+    format_to(buf, size, "%u", fault_pin);
+}
+
+#define MAP_AROUND_MAX_BYTES (1u << 20)
+
+static int set_map_around(const char *value)
+{
+    u64 n;
+    if (parse_u64(value, strlen(value), 0, &n) || n < PAGE_SIZE || n > MAP_AROUND_MAX_BYTES || (n & (n - 1)))
+        return -EINVAL;
+    map_around_bytes = n;
+    return 0;
+}
+
+static void get_map_around(char *buf, size_t size)
+{
+    format_to(buf, size, "%u", map_around_bytes);
+}
+
+static void get_readahead(char *buf, size_t size)
+{
+    format_to(buf, size, "%s", readahead_policy_name());
+}
+
+static void get_account(char *buf, size_t size)
+{
+    format_to(buf, size, "%s", account_rule_name());
+}
+
+const struct knob knobs[] = {
+    {"fault_retry", set_fault_retry, get_fault_retry},
+    {"fault_pin", set_fault_pin, get_fault_pin},
+    {"readahead", readahead_set_policy, get_readahead},
+    {"map_around_bytes", set_map_around, get_map_around},
+    {"account", account_set_rule, get_account},
+};
+const unsigned knobs_count = ARRAY_SIZE(knobs);
+
+int knob_set(const char *name, const char *value)
+{
+    for (unsigned i = 0; i < knobs_count; i++)
+        if (strcmp(knobs[i].name, name) == 0)
+            return knobs[i].set(value);
+    return -ENOENT;
+}
