@@ -198,6 +198,7 @@ define make-image
 	$(if $(USER_TESTS),$(Q)cp $(USER_TESTS) $(2)/tests/)
 	$(Q)echo faultline >$(2)/etc/hostname
 	$(Q)ln $(3) $(2)/data/
+	$(Q)$(PYTHON) tests/user/gen_oracle.py $(2)
 	$(Q)$(PYTHON) -B tests/user/gen_oracle.py $(2)
 	$(Q)find $(2) -exec touch -h -d '2020-01-01 00:00:00 UTC' {} +
 	$(Q)$(PYTHON) tools/mkimage $(2) $(1)
