@@ -10,6 +10,7 @@ BUILD ?= build
 PATH := $(PATH):/usr/sbin:/sbin
 export PATH
 export BUILD
+export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
