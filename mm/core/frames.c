@@ -45,6 +45,7 @@ LOCK_CLASS(frames_lock_class, "frames");
 static struct {
     struct spinlock lock;
     struct list free[FRAME_MAX_ORDER + 1];
+    u64 n_blocks[FRAME_MAX_ORDER + 1]; /* length of each list */
     u64 n_free; /* frames in the lists */
     u64 total;
     u64 reserve;
@@ -60,12 +61,14 @@ static void buddy_add_block(struct page *page, unsigned order)
     page->order = (u8)order;
     page->flags = PAGE_FREE;
     list_add_head(&frames.free[order], &page->lru);
+    frames.n_blocks[order]++;
 }
 
 static void buddy_remove_block(struct page *page)
 {
     list_del(&page->lru);
     page->flags = 0;
+    frames.n_blocks[page->order]--;
 }
 
 static void buddy_free_locked(struct page *page, unsigned order)
@@ -364,6 +367,21 @@ u64 frames_total(void)
 u64 frames_reserve(void)
 {
     return frames.reserve;
+}
+
+u64 frames_free_blocks(unsigned order)
+{
+    return READ_ONCE(frames.n_blocks[order]);
+}
+
+u64 frames_set_reserve(u64 reserve)
+{
+    bool irqs = spin_lock_irq(&frames.lock);
+    u64 old = frames.reserve;
+
+    frames.reserve = reserve;
+    spin_unlock_irq(&frames.lock, irqs);
+    return old;
 }
 
 bool frames_are_low(void)

@@ -43,6 +43,7 @@ u64 frames_free_count(void);  /* now, per-CPU lists included; exact when nothing
 u64 frames_total(void);       /* handed to the allocator at boot */
 u64 frames_reserve(void);     /* the reserve for FRAME_ATOMIC */
 bool frames_are_low(void);    /* free <= reserve: an ordinary request is about to fail */
+u64 frames_free_blocks(unsigned order); /* free blocks of exactly that order (for /proc/buddyinfo) */
 /* All CPUs' lists back to the buddy (tests that compare counts). Interrupts on; uses smp_call. */
 void frames_drain_cpu_lists(void);
 
@@ -51,6 +52,8 @@ phys_t frames_trampoline_page(void);
 
 /* Test hook: the next `after` allocations succeed, then `count` fail. (0,0) switches it off. */
 void frames_fail_inject(u64 after, u64 count);
+/* Test hook: another reserve, so that ordinary requests fail soon. => the old one, to be put back */
+u64 frames_set_reserve(u64 reserve);
 /* Tests, debug builds: => offset of the first byte written since the free frame was freed; PAGE_SIZE if none */
 size_t frames_check_poison(const struct page *page);
 

@@ -26,6 +26,7 @@
 #define STACKS_END (VMAP_BASE + MAX_STACKS * SLOT_BYTES)
 
 LOCK_CLASS(stacks_lock_class, "kernel stacks");
+LOCK_CLASS(flush_lock_class, "kernel stacks' flush");
 
 static struct {
     struct spinlock lock;
@@ -61,7 +62,7 @@ static size_t take_clean_slot_locked(void)
 static void clean_stale_slots(void)
 {
     static u64 flushed[BITMAP_WORDS(MAX_STACKS)]; /* guarded by flush_lock */
-    static struct spinlock flush_lock = SPINLOCK_INIT(&stacks_lock_class);
+    static struct spinlock flush_lock = SPINLOCK_INIT(&flush_lock_class);
 
     /* Somebody else is at it, or may not wait for other CPUs: then the caller finds nothing. */
     if (!irqs_are_on() || !spin_trylock(&flush_lock))
