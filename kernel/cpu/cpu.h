@@ -133,8 +133,10 @@ extern struct cpu_features cpu_features;
 #define CR0_NE (1ul << 5)
 #define CR0_WP (1ul << 16)
 #define CR0_AM (1ul << 18)
-#define CR4_PGE (1ul << 7)
+#define CR0_NW (1ul << 29) /* these two switch the caches off; INIT sets them */
+#define CR0_CD (1ul << 30)
 #define CR4_MCE (1ul << 6)
+#define CR4_PGE (1ul << 7)
 #define CR4_OSFXSR (1ul << 9)
 #define CR4_OSXMMEXCPT (1ul << 10)
 #define CR4_UMIP (1ul << 11)

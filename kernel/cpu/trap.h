@@ -38,6 +38,9 @@ enum trap_vector {
 #define PF_ERROR_EXEC (1u << 4)
 #define PF_ERROR_PKEY (1u << 5)
 
+/* "page fault", "system call" …; never NULL. */
+const char *trap_name(u64 vector);
+
 static inline bool trap_from_user(const struct trap_frame *frame)
 {
     return (frame->cs & 3) == 3;
@@ -54,6 +57,9 @@ void trap_register(unsigned vector, trap_handler handler);
 void trap_set_user_exception(trap_handler handler);
 /* If the faulting instruction has an exception-table entry: continue at its fixup. => whether it had one */
 bool trap_fixup(struct trap_frame *frame);
+bool trap_has_fixup(const struct trap_frame *frame); /* the same question, changing nothing */
+
+#define RFLAGS_IF (1u << 9) /* interrupts were on */
 
 /*
  * Interrupts. The handler runs with interrupts off; end-of-interrupt is sent by the trap code before
@@ -64,6 +70,7 @@ int irq_vector_alloc(const char *name, irq_handler handler, void *context);
 void irq_vector_free(int vector);
 void irq_register_fixed(unsigned vector, const char *name, irq_handler handler, void *context);
 u64 irq_count(unsigned vector, unsigned cpu); /* for /proc/interrupts */
+const char *irq_name(unsigned vector);        /* NULL where nobody handles it */
 
 /* Set by kernel/syscall: called with interrupts on for each SYSCALL; stores the result in frame->rax. */
 void trap_set_syscall(trap_handler handler);

@@ -1,0 +1,184 @@
+/*
+ * The kernel's last words: what happened, where, whose, what was held, how we got here, and what
+ * happened before.
+ *
+ * A panic trusts nothing. Other CPUs are stopped first; no lock is taken; the report is made of parts, and a
+ * part that itself fails (a broken list, a bad pointer) is left where it is, and the next one follows.
+ * Two CPUs that panic at once: the first one speaks, the other one is stopped.
+ */
+#include "kernel/cpu/clock.h"
+#include "kernel/cpu/smp.h"
+#include "kernel/cpu/trap.h"
+#include "kernel/log/internal.h"
+#include "kernel/log/trace.h"
+#include "kernel/sync/atomic.h"
+#include "lib/format.h"
+
+#define TRACE_EVENTS_SHOWN 24
+#define NOBODY 0
+
+static u32 panicking_cpu; /* index + 1; NOBODY */
+
+/* All below is the panicking CPU's alone. */
+static char reason[512];
+static struct trap_frame frame_copy;
+static const struct trap_frame *panic_frame_ptr;
+static u64 panic_caller, panic_caller_rbp;
+static unsigned next_part;
+static struct panic_section *sections, *next_section;
+
+bool panic_in_progress(void)
+{
+    return atomic_load(&panicking_cpu) != NOBODY;
+}
+
+void panic_add_section(struct panic_section *section)
+{
+    struct panic_section **link = &sections;
+
+    while (*link)
+        link = &(*link)->next;
+    section->next = NULL;
+    *link = section;
+}
+
+void panic_line(const char *fmt, ...)
+{
+    static char line[LOG_LINE_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    int len = format_v(line, sizeof line - 1, fmt, args);
+    va_end(args);
+    size_t used = MIN((size_t)len, sizeof line - 2);
+    line[used++] = '\n';
+    log_write_panicking(line, used);
+}
+
+static void print_what(void)
+{
+    panic_line(" ");
+    panic_line("KERNEL PANIC: %s", reason);
+}
+
+static void print_where(void)
+{
+    u64 now = clock_ns();
+    u64 rip = panic_frame_ptr ? panic_frame_ptr->rip : panic_caller;
+    char text[SYMBOL_TEXT_BYTES];
+
+    panic_line("at %#018lx (%s), CPU %u of %u, %lu.%06lu s after boot", rip, symbol_format(rip, text),
+               cpu_index(), cpu_count(), now / 1000000000, now % 1000000000 / 1000);
+}
+
+static void print_registers(void)
+{
+    const struct trap_frame *f = panic_frame_ptr;
+
+    if (f) {
+        panic_line("rax %016lx  rbx %016lx  rcx %016lx  rdx %016lx", f->rax, f->rbx, f->rcx, f->rdx);
+        panic_line("rsi %016lx  rdi %016lx  rbp %016lx  rsp %016lx", f->rsi, f->rdi, f->rbp, f->rsp);
+        panic_line("r8  %016lx  r9  %016lx  r10 %016lx  r11 %016lx", f->r8, f->r9, f->r10, f->r11);
+        panic_line("r12 %016lx  r13 %016lx  r14 %016lx  r15 %016lx", f->r12, f->r13, f->r14, f->r15);
+        panic_line("cs %04lx  ss %04lx  rflags %08lx  vector %lu (%s)  error %#lx", f->cs, f->ss,
+                   f->rflags, f->vector, trap_name(f->vector), f->error);
+    } else {
+        panic_line("rbp %016lx  interrupts %s", panic_caller_rbp, "off now; panic() was called, no trap");
+    }
+    panic_line("cr0 %08lx  cr2 %016lx  cr3 %016lx  cr4 %08lx", CPU_READ_CR(0), CPU_READ_CR(2),
+               CPU_READ_CR(3), CPU_READ_CR(4));
+}
+
+static void print_sections(void)
+{
+    while (next_section) {
+        struct panic_section *section = next_section;
+        next_section = section->next; /* first: a section that fails is not printed again */
+        panic_line("%s:", section->title);
+        section->print(panic_line);
+    }
+}
+
+static void print_backtrace(void)
+{
+    panic_line("backtrace:");
+    backtrace_print(panic_frame_ptr, panic_line);
+}
+
+static void print_trace(void)
+{
+    trace_print_last(TRACE_EVENTS_SHOWN, panic_line);
+}
+
+static void (*const parts[])(void) = {
+    print_what, print_where, print_registers, print_sections, print_backtrace, print_trace,
+};
+
+/* Goes on with the report, wherever an earlier attempt got stuck. */
+NORETURN static void print_report(void)
+{
+    while (next_part < ARRAY_SIZE(parts)) {
+        void (*part)(void) = parts[next_part];
+        if (part != print_sections)
+            next_part++;
+        part();
+        if (part == print_sections)
+            next_part++;
+    }
+    panic_line("The machine stops here.");
+    machine_end(MACHINE_PANIC, 0);
+}
+
+/* A panic while this CPU reports one: one line about it, then the rest of the report. */
+NORETURN static void panic_again(const char *fmt, va_list args)
+{
+    static unsigned times;
+    static char text[200];
+
+    if (++times > ARRAY_SIZE(parts) + 8)
+        machine_end(MACHINE_PANIC, 0);
+    format_v(text, sizeof text, fmt, args);
+    panic_line("  (this part of the report failed: %s)", text);
+    print_report();
+}
+
+NORETURN static void panic_v(const struct trap_frame *frame, u64 caller, u64 caller_rbp, const char *fmt,
+                             va_list args)
+{
+    irq_disable();
+    u32 me = cpu_index() + 1;
+    u32 first = NOBODY;
+    if (!__atomic_compare_exchange_n(&panicking_cpu, &first, me, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        if (first == me)
+            panic_again(fmt, args);
+        for (;;) /* the first one stops us */
+            __asm__ volatile("cli; hlt");
+    }
+    smp_stop_others();
+    format_v(reason, sizeof reason, fmt, args);
+    if (frame) {
+        frame_copy = *frame;
+        panic_frame_ptr = &frame_copy;
+    }
+    panic_caller = caller;
+    panic_caller_rbp = caller_rbp;
+    next_section = sections;
+    print_report();
+}
+
+void panic(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    panic_v(NULL, (u64)__builtin_return_address(0), (u64)__builtin_frame_address(0), fmt, args);
+}
+
+void panic_frame(const struct trap_frame *frame, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    panic_v(frame, 0, 0, fmt, args);
+}
