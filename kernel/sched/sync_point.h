@@ -1,6 +1,7 @@
 /*
- * Sync points: named places in the code where a test parks a task until it says go on, and where, in debug builds with
- * sync.seed=N, a seeded generator decides whether to yield. A place costs one load and branch when nothing is armed.
+ * Sync points: named places in the code where a test parks a task until it says go on, and where,
+ * in debug builds with sync.seed=N, a seeded generator decides whether to yield. A place costs one
+ * load and branch when nothing is armed.
  */
 #ifndef KERNEL_SCHED_SYNC_POINT_H
 #define KERNEL_SCHED_SYNC_POINT_H
@@ -11,17 +12,18 @@ struct task;
 
 extern u32 sync_points_armed; /* > 0: some point is armed, or a seed is set */
 
-#define SYNC_POINT(name)                                                                           \
-    do {                                                                                           \
-        if (unlikely(READ_ONCE(sync_points_armed)))                                                \
-            sync_point_reached(#name);                                                             \
+#define SYNC_POINT(name)                            \
+    do {                                            \
+        if (unlikely(READ_ONCE(sync_points_armed))) \
+            sync_point_reached(#name);              \
     } while (0)
 
 void sync_point_reached(const char *name); /* may sleep */
 
 /* Tests. Arm: the next task that reaches the point (only `task`, if not NULL) parks there. */
 void sync_point_arm(const char *name, struct task *task);
-struct task *sync_point_wait_parked(const char *name); /* sleeps until somebody is parked there. => who */
+struct task *
+sync_point_wait_parked(const char *name); /* sleeps until somebody is parked there. => who */
 bool sync_point_is_parked(const char *name);
 void sync_point_release(const char *name); /* lets the parked task go on and disarms */
 void sync_point_reset(void);               /* releases and disarms all */

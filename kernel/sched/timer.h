@@ -1,6 +1,7 @@
 /*
- * One-shot timers on the kernel's clock. Callbacks run in interrupt context on the CPU that armed them.
- * An idle CPU keeps no periodic tick: the device is armed for the next timer or slice end only.
+ * One-shot timers on the kernel's clock. Callbacks run in interrupt context on the CPU that armed
+ * them. An idle CPU keeps no periodic tick: the device is armed for the next timer or slice end
+ * only.
  */
 #ifndef KERNEL_SCHED_TIMER_H
 #define KERNEL_SCHED_TIMER_H
@@ -18,10 +19,12 @@ struct timer {
 
 void timer_init(struct timer *timer, void (*fn)(struct timer *timer));
 void timer_arm(struct timer *timer, u64 deadline_ns); /* re-arming moves it. Any context. */
-bool timer_cancel(struct timer *timer); /* => was armed. When false the callback may be running; timer_cancel_sync waits for it */
+bool timer_cancel(struct timer *timer); /* => was armed. When false the callback may be running;
+                                           timer_cancel_sync waits for it */
 bool timer_cancel_sync(struct timer *timer); /* not from interrupts */
 
-/* The clock-event device (local APIC timer), filled in by drivers/timer. set_next: interrupt at deadline_ns on this CPU; 0 = none. */
+/* The clock-event device (local APIC timer), filled in by drivers/timer. set_next: interrupt at
+ * deadline_ns on this CPU; 0 = none. */
 struct timer_device {
     void (*set_next)(u64 deadline_ns);
 };

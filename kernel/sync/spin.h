@@ -1,9 +1,13 @@
 /*
  * Spinlocks: first come first served (ticket), PAUSE in the loop.
  *
- * Each lock belongs to a class (a static object, one per kind of lock), which the lock-order checker of debug
- * builds learns orders of. spin_lock leaves interrupts as they are; a lock that an interrupt handler takes
- * must always be taken with spin_lock_irq.
+ * Each lock belongs to a class (a static object, one per kind of lock), which the lock-order
+ * checker of debug builds learns orders of. spin_lock leaves interrupts as they are; a lock that an
+ * interrupt handler takes must always be taken with spin_lock_irq (the checker panics where it is
+ * not).
+ *
+ * No function here sleeps. All may be called from any context, under the rule above. A lock is
+ * released on the CPU and by the task that took it.
  */
 #ifndef KERNEL_SYNC_SPIN_H
 #define KERNEL_SYNC_SPIN_H
@@ -12,26 +16,65 @@
 #include "kernel/sync/lockorder.h"
 
 struct spinlock {
-    u16 next, serving;
+    union {
+        struct {
+            u16 next;    /* the ticket that the next comer draws */
+            u16 serving; /* the ticket that holds the lock; equal to next: free */
+        };
+        u32 both;
+    };
 #ifdef CONFIG_DEBUG
     u32 owner_cpu; /* index + 1; 0 = free */
     struct lock_class *class;
 #endif
 };
+_Static_assert(sizeof(((struct spinlock *)0)->both) == 2 * sizeof(u16), "both tickets in one word");
 
 #ifdef CONFIG_DEBUG
-#define SPINLOCK_INIT(lock_class) {.class = (lock_class)}
+#define SPINLOCK_INIT(lock_class) \
+    {                             \
+        .class = (lock_class)     \
+    }
+static inline struct lock_class *spin_class(const struct spinlock *lock)
+{
+    return lock->class;
+}
+static inline void spin_set_class(struct spinlock *lock, struct lock_class *c)
+{
+    lock->class = c;
+}
+static inline void spin_set_owner(struct spinlock *lock, u32 owner)
+{
+    lock->owner_cpu = owner;
+}
 #else
-#define SPINLOCK_INIT(lock_class) {0}
+#define SPINLOCK_INIT(lock_class) \
+    {                             \
+        .both = 0                 \
+    }
+static inline struct lock_class *spin_class(const struct spinlock *lock)
+{
+    (void)lock;
+    return NULL;
+}
+static inline void spin_set_class(struct spinlock *lock, struct lock_class *c)
+{
+    (void)lock, (void)c;
+}
+static inline void spin_set_owner(struct spinlock *lock, u32 owner)
+{
+    (void)lock, (void)owner;
+}
 #endif
 
 void spin_init(struct spinlock *lock, struct lock_class *class);
 void spin_lock(struct spinlock *lock);
-bool spin_trylock(struct spinlock *lock);
+bool spin_trylock(struct spinlock *lock); /* => whether it was free and is now the caller's */
 void spin_unlock(struct spinlock *lock);
 /* Interrupts off while held; returns their earlier state for spin_unlock_irq. */
 bool spin_lock_irq(struct spinlock *lock);
 void spin_unlock_irq(struct spinlock *lock, bool irqs_were_on);
-bool spin_is_locked(const struct spinlock *lock);
+bool spin_is_locked(
+    const struct spinlock *lock); /* by anybody; a hint unless the caller holds it */
 
 #endif
