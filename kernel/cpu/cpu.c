@@ -51,9 +51,10 @@ void cpu_register(struct cpu *cpu)
 
 void cpu_set_online(struct cpu *cpu)
 {
-    cpu->is_online = true;
     atomic_or(&online_mask, 1ul << cpu->index);
     atomic_add(&n_online, 1);
+    /* Last: smp_start_all() waits for it, and takes cpu_count() as the next CPU's index. */
+    atomic_store(&cpu->is_online, true);
 }
 
 void cpu_init_this(struct cpu *cpu)
