@@ -7,13 +7,15 @@
  *                       rodata                                                   R   NX
  *                       data, bss                                                RW  NX
  *
+ * The boot page tables, with the identity map that start-up code needs, are left behind in the image's .boot
+ * part: other CPUs start on them (boot/trampoline.S).
+ *
  * Rules: all tables that the root points at are made here, at boot, so that a root copied once never grows
  * stale. Below them only the vmap area changes, under kernel_map.lock (interrupts off). Reading
  * (pt_kernel_translate) takes no lock: tables of the upper half are never freed.
  */
 #include "kernel/log/log.h"
 #include "lib/errno.h"
-#include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/core/page_table_internal.h"
 
@@ -22,14 +24,12 @@
 #define LARGE_DATA_FLAGS (KERNEL_PAGE_FLAGS | PTE_WRITE | PTE_NX | PTE_LARGE)
 
 #define ALWAYS_MAPPED_END (4ul << 30) /* also reserved memory: firmware tables lie in it */
-#define BOOT_IDENTITY_SPAN (2ul << 20)
 
 /* The half of the vmap area that mmio_map gives out, never to be taken back. */
 #define MMIO_BASE (VMAP_BASE + (256ul << 30))
 
 /* Symbols of linker.ld: addresses, not objects. */
 extern char __text_start[], __text_end[], __rodata_start[], __rodata_end[], __data_start[], __bss_end[];
-extern char __boot_end[];
 
 LOCK_CLASS(kernel_map_lock_class, "kernel map");
 
@@ -40,7 +40,6 @@ static struct {
 
 phys_t kernel_root;
 u64 pt_valid_bits = ~0ul;
-static phys_t boot_root; /* 0: dropped */
 
 /* ---- At boot ---- */
 
@@ -84,16 +83,6 @@ static void map_direct(phys_t start, phys_t end)
         *boot_entry(kernel_root, (u64)phys_to_virt(phys), level) = pte_make(phys, LARGE_DATA_FLAGS);
 }
 
-static void make_boot_root(void)
-{
-    boot_root = boot_table_alloc();
-    memcpy((pte_t *)phys_to_virt(boot_root) + PT_KERNEL_HALF,
-           (pte_t *)phys_to_virt(kernel_root) + PT_KERNEL_HALF, PAGE_SIZE / 2);
-    for (phys_t phys = 0; phys < (phys_t)__boot_end; phys += BOOT_IDENTITY_SPAN)
-        *boot_entry(boot_root, phys, 1) =
-            phys | PTE_PRESENT | PTE_WRITE | PTE_ACCESSED | PTE_DIRTY | PTE_LARGE;
-}
-
 void page_table_init(const struct boot_info *boot)
 {
     if (!cpu_features.nx)
@@ -108,34 +97,8 @@ void page_table_init(const struct boot_info *boot)
             boot->regions[i].end > ALWAYS_MAPPED_END)
             map_direct(MAX(boot->regions[i].start, ALWAYS_MAPPED_END), boot->regions[i].end);
     boot_entry(kernel_root, VMAP_BASE, 2);
-    make_boot_root();
     cr3_write(kernel_root);
     frames_add_high();
-}
-
-void page_table_init_cpu(void)
-{
-    cr3_write(kernel_root);
-}
-
-phys_t page_table_boot_root(void)
-{
-    return boot_root;
-}
-
-void page_table_drop_boot_root(void)
-{
-    if (!boot_root)
-        return;
-
-    pte_t *root = phys_to_virt(boot_root);
-    pte_t *pdpt = pt_table_of(root[0]);
-
-    /* The .boot part lies within the first GiB: one table of each level. */
-    frames_free(pte_page(pdpt[0]), 0);
-    frames_free(pte_page(root[0]), 0);
-    frames_free(phys_page(boot_root), 0);
-    boot_root = 0;
 }
 
 /* ---- Later ---- */

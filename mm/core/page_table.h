@@ -60,14 +60,6 @@ static inline pte_t pte_make(phys_t phys, u64 flags) { return (phys | flags) & p
  * the memory above 4 GiB to the frame allocator. Boot CPU, after frames_init and the detection of cpu_features.
  */
 void page_table_init(const struct boot_info *boot);
-/* Loads the kernel's root on another CPU, when it has left the start-up code. */
-void page_table_init_cpu(void);
-/*
- * Root (physical, below 4 GiB) for the start of other CPUs: the kernel's mappings and, executable, the identity
- * of the first MiB and of the image's .boot part.
- */
-phys_t page_table_boot_root(void);
-void page_table_drop_boot_root(void); /* no CPU will start any more */
 
 int pt_space_init(struct pt_space *space);     /* => 0 or -ENOMEM. Never sleeps. */
 /*
