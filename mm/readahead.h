@@ -58,6 +58,8 @@ struct readahead_policy {
 
 void readahead_init(struct readahead *ra, const struct page_cache *cache); /* at open */
 
+u32 readahead_window(const struct page_cache *cache); /* pages, by the device's knob now */
+
 /* The doors for faults and reads; each asks the policy chosen by vm.readahead. */
 void readahead_on_fault_miss(struct readahead_call *call);
 void readahead_on_fault_mark(struct readahead_call *call);
