@@ -226,7 +226,9 @@ KTEST(virtio_blk, many_requests_in_flight_each_get_their_own_bytes)
         KTEST_SKIP("there is no vda");
     }
     KASSERT(probe != NULL && probe_init(probe));
-    if (pages_get(first, VDA_PAGES) && pages_get(again, VDA_PAGES)) {
+    if (!pages_get(first, VDA_PAGES))
+        goto out;
+    if (pages_get(again, VDA_PAGES)) {
         KEXPECT_EQ(block_transfer(device, 0, first, VDA_PAGES, BIO_READ), 0);
         for (u32 round = 0; round < VDA_ROUNDS; round++) {
             probe->n_done = 0;
@@ -243,9 +245,10 @@ KTEST(virtio_blk, many_requests_in_flight_each_get_their_own_bytes)
             if (!KEXPECT(same_bytes(first, again, VDA_PAGES)))
                 break;
         }
-        pages_put(first, VDA_PAGES);
         pages_put(again, VDA_PAGES);
     }
+    pages_put(first, VDA_PAGES);
+out:
     probe_destroy(probe);
     kfree(probe);
 }

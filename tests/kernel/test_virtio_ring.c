@@ -13,10 +13,11 @@
 /* The ring's memory between two guards, the driver's slots between two more. */
 struct bench {
     u8 guard_a[GUARD_BYTES];
-    u8 memory[512] __attribute__((aligned(16)));
+    u8 space[512];
     u8 guard_b[GUARD_BYTES];
     struct virtio_ring_slot slots[SIZE];
     u8 guard_c[GUARD_BYTES];
+    u8 *memory; /* in space, aligned */
     struct virtio_ring ring;
     u32 n_notified;
     u16 device_seen; /* available entries the device has taken */
@@ -35,7 +36,8 @@ static void bench_open(struct bench *bench)
     memset(bench->guard_a, GUARD, GUARD_BYTES);
     memset(bench->guard_b, GUARD, GUARD_BYTES);
     memset(bench->guard_c, GUARD, GUARD_BYTES);
-    KEXPECT(virtio_ring_bytes(SIZE) <= sizeof(bench->memory));
+    bench->memory = (u8 *)ALIGN_UP((u64)bench->space, VIRTIO_RING_ALIGN);
+    KEXPECT(virtio_ring_bytes(SIZE) + VIRTIO_RING_ALIGN <= sizeof(bench->space));
     KEXPECT_EQ(virtio_ring_init(&bench->ring, SIZE, bench->memory, FAKE_PHYS, bench->slots,
                                 count_notify, bench),
                0);
