@@ -22,6 +22,8 @@ enum cmos_register {
 };
 
 #define STATUS_A_UPDATING 0x80
+#define STATUS_A_DIVIDER 0x70
+#define STATUS_A_DIVIDER_RESET 0x60 /* the clock stands still */
 #define STATUS_B_IRQS 0x70    /* periodic, alarm, update-ended */
 #define STATUS_B_BINARY 0x04
 #define STATUS_B_24_HOURS 0x02
@@ -43,9 +45,12 @@ static void cmos_write(u8 reg, u8 value)
     port_out8(CMOS_DATA, value);
 }
 
-void rtc_silence(void)
+void rtc_silence(bool stop)
 {
     cmos_write(CMOS_STATUS_B, cmos_read(CMOS_STATUS_B) & (u8)~STATUS_B_IRQS);
+    if (stop)
+        cmos_write(CMOS_STATUS_A, (cmos_read(CMOS_STATUS_A) & (u8)~STATUS_A_DIVIDER) |
+                                      STATUS_A_DIVIDER_RESET);
 }
 
 /* Days from the civil calendar: years counted from March, so that the leap day is the last of its year. */

@@ -263,11 +263,11 @@ static void hpet_silence(void)
     *config &= ~(HPET_ENABLE | HPET_LEGACY);
 }
 
-static void silence_others(void)
+static void silence_others(bool icount)
 {
     pit_silence();
     hpet_silence();
-    rtc_silence();
+    rtc_silence(icount);
 }
 
 void timer_device_init(bool icount)
@@ -276,9 +276,9 @@ void timer_device_init(bool icount)
     const char *source = rates_find(icount);
 
     irq_restore(were_on);
-    silence_others();
     u64 epoch = rtc_read_epoch();
 
+    silence_others(icount);
     clock_set_wall(epoch * NS_PER_SECOND);
     irq_register_fixed(IRQ_VECTOR_TIMER, "timer", lapic_timer_interrupt, NULL);
     timer_device_init_cpu();

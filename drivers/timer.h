@@ -35,6 +35,11 @@ u64 rtc_to_epoch(unsigned year, unsigned month, unsigned day, unsigned hour, uns
                  unsigned second);
 /* Reads the real-time clock. => seconds since 1970, or 0 where it gives no sensible date. Polls up to a few ms. */
 u64 rtc_read_epoch(void);
-void rtc_silence(void); /* its interrupts off */
+
+/*
+ * Its interrupts off. With `stop` the clock itself stands still: QEMU keeps a timer armed for the next alarm (up to a day away)
+ * even where nobody wants to know, and under `icount` an idle machine jumps there. Not for a real machine, which would lose the time.
+ */
+void rtc_silence(bool stop);
 
 #endif
