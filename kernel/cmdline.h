@@ -1,0 +1,36 @@
+/*
+ * The kernel command line, taken apart.
+ */
+#ifndef KERNEL_CMDLINE_H
+#define KERNEL_CMDLINE_H
+
+#include "lib/types.h"
+
+#define CMDLINE_MAX_ARGS 64
+
+struct cmdline {
+    const char *init;       /* init=PATH, NULL: the kernel chooses */
+    int n_args;             /* words behind "--" */
+    const char *args[CMDLINE_MAX_ARGS];
+    const char *ktest;      /* ktest=PATTERN, NULL: none */
+    const char *ktest_after;
+    const char *root;       /* root=vda|ram0, NULL: the RAM disk if there is one, else the first disk */
+    bool icount;
+    u64 max_cpus;
+    u64 loglevel;
+    u64 sync_seed;
+    u64 gate_latency_ns, gate_per_request_ns, gate_bandwidth;
+    u64 read_ahead_kb;      /* ~0: not given */
+};
+
+/*
+ * Takes `text` apart into static storage. Words that cannot be used (bad numbers, unknown names) are named in the log and
+ * otherwise ignored. vm.NAME=VALUE words are kept for cmdline_apply_knobs(). Once, at boot.
+ */
+void cmdline_parse(const char *text);
+extern struct cmdline cmdline;
+
+/* Sets the knobs (vm.NAME=VALUE) given on the command line. */
+void cmdline_apply_knobs(void);
+
+#endif
