@@ -1,18 +1,18 @@
 /*
  * The kernel's half of the page tables, the same in every address space.
  *
- *     ffff800000000000  direct map: physical address p at DIRECT_MAP_BASE + p     RW  NX  1 GiB or 2 MiB pages
- *     ffffc00000000000  vmap: kernel stacks, device registers                    RW  NX  4 KiB pages
- *     ffffffff80100000  image: text                                              R   X   4 KiB pages
- *                       rodata                                                   R   NX
- *                       data, bss                                                RW  NX
+ *     ffff800000000000  direct map: p at DIRECT_MAP_BASE + p       RW NX  1 GiB or 2 MiB pages
+ *     ffffc00000000000  vmap: kernel stacks, device registers      RW NX  4 KiB pages
+ *     ffffffff80100000  image: text                                R  X   4 KiB pages
+ *                       rodata                                     R  NX
+ *                       data, bss                                  RW NX
  *
- * The boot page tables, with the identity map that start-up code needs, are left behind in the image's .boot
- * part: other CPUs start on them (boot/trampoline.S).
+ * The boot page tables, with the identity map that start-up code needs, are left behind in the
+ * image's .boot part: other CPUs start on them (boot/trampoline.S).
  *
- * Rules: all tables that the root points at are made here, at boot, so that a root copied once never grows
- * stale. Below them only the vmap area changes, under kernel_map.lock (interrupts off). Reading
- * (pt_kernel_translate) takes no lock: tables of the upper half are never freed.
+ * Rules: all tables that the root points at are made here, at boot, so that a root copied once
+ * never grows stale. Below them only the vmap area changes, under kernel_map.lock (interrupts off).
+ * Reading (pt_kernel_translate) takes no lock: tables of the upper half are never freed.
  */
 #include "kernel/log/log.h"
 #include "lib/errno.h"
@@ -20,8 +20,8 @@
 #include "mm/core/page_table_internal.h"
 
 #define KERNEL_TABLE_FLAGS (PTE_PRESENT | PTE_WRITE | PTE_ACCESSED)
-#define KERNEL_PAGE_FLAGS (PTE_PRESENT | PTE_GLOBAL | PTE_ACCESSED | PTE_DIRTY)
-#define LARGE_DATA_FLAGS (KERNEL_PAGE_FLAGS | PTE_WRITE | PTE_NX | PTE_LARGE)
+#define KERNEL_PAGE_FLAGS  (PTE_PRESENT | PTE_GLOBAL | PTE_ACCESSED | PTE_DIRTY)
+#define LARGE_DATA_FLAGS   (KERNEL_PAGE_FLAGS | PTE_WRITE | PTE_NX | PTE_LARGE)
 
 #define ALWAYS_MAPPED_END (4ul << 30) /* also reserved memory: firmware tables lie in it */
 
@@ -29,7 +29,8 @@
 #define MMIO_BASE (VMAP_BASE + (256ul << 30))
 
 /* Symbols of linker.ld: addresses, not objects. */
-extern char __text_start[], __text_end[], __rodata_start[], __rodata_end[], __data_start[], __bss_end[];
+extern char __text_start[], __text_end[], __rodata_start[], __rodata_end[];
+extern char __data_start[], __bss_end[];
 
 LOCK_CLASS(kernel_map_lock_class, "kernel map");
 
@@ -91,6 +92,7 @@ void page_table_init(const struct boot_info *boot)
     map_image_part(__text_start, __text_end, 0);
     map_image_part(__rodata_start, __rodata_end, PTE_NX);
     map_image_part(__data_start, __bss_end, PTE_NX | PTE_WRITE);
+    *boot_entry(kernel_root, (u64)boot_stack_guard, 0) = 0; /* below the stack we run on */
     map_direct(0, ALWAYS_MAPPED_END);
     for (u32 i = 0; i < boot->n_regions; i++)
         if (boot->regions[i].type != BOOT_REGION_RESERVED &&
