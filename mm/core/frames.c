@@ -1,22 +1,22 @@
 /*
- * The frame allocator: buddy system and per-CPU lists. See frames.h; frames_boot.c finds the memory.
+ * The frame allocator: buddy system and per-CPU lists. See frames.h.
  *
- * A free block of 2^n frames begins at a multiple of 2^n. Its head has PAGE_FREE as its only flag and the
- * order in `order`, and stands in the list of that order. Its buddy is the block whose number differs in
- * bit n; two free buddies of one order become one block of the next.
+ * A free block of 2^n frames begins at a multiple of 2^n. Its head has PAGE_FREE as its only flag
+ * and the order in `order`, and stands in the list of that order. Its buddy is the block whose
+ * number differs in bit n; two free buddies of one order become one block of the next.
  *
- * Single frames go through a small array of the CPU. A frame there has PAGE_CPU_LIST instead of PAGE_FREE:
- * whether a neighbour can be merged is decided by one read of its flags, and only the holder of the lock
- * ever makes them exactly PAGE_FREE or changes them from that.
+ * Single frames go through a small array of the CPU. A frame there has PAGE_CPU_LIST instead of
+ * PAGE_FREE: whether a neighbour can be merged is decided by one read of its flags, and only the
+ * holder of the lock ever makes them exactly PAGE_FREE or changes them from that.
  *
  *     frame_alloc -> CPU's list -> (empty: a batch at once) buddy lists
  *     frame free  -> CPU's list -> (full: a batch at once)  buddy lists
  *
- * The reserve counts what is in the buddy lists. An ordinary request may take what is in its CPU's list,
- * but no frame of the reserve.
+ * The reserve counts what is in the buddy lists. An ordinary request may take what is in its CPU's
+ * list, but no frame of the reserve.
  *
- * Locks: frames.lock (interrupts off) guards lists, counts and limits. A CPU's list is touched by that CPU
- * with interrupts off only.
+ * Locks: frames.lock (interrupts off) guards lists, counts and limits. A CPU's list is touched by
+ * that CPU with interrupts off only.
  */
 #include "kernel/cpu/smp.h"
 #include "kernel/log/log.h"
@@ -27,10 +27,10 @@
 
 #define RESERVE_MIN_FRAMES 64
 #define RESERVE_MAX_FRAMES 1024
-#define RESERVE_SHARE 256   /* of all frames, one in so many */
-#define CPU_LIST_MIN 8
-#define CPU_LIST_MAX 64
-#define CPU_LIST_SHARE 1024 /* of all frames, one in so many, for each CPU */
+#define RESERVE_SHARE      256 /* of all frames, one in so many */
+#define CPU_LIST_MIN       8
+#define CPU_LIST_MAX       64
+#define CPU_LIST_SHARE     1024 /* of all frames, one in so many, for each CPU */
 
 struct cpu_list {
     struct cpu_list *self; /* anything else: never used on this CPU */
@@ -46,7 +46,7 @@ static struct {
     struct spinlock lock;
     struct list free[FRAME_MAX_ORDER + 1];
     u64 n_blocks[FRAME_MAX_ORDER + 1]; /* length of each list */
-    u64 n_free; /* frames in the lists */
+    u64 n_free;                        /* frames in the lists */
     u64 total;
     u64 reserve;
     u32 list_high; /* a CPU's list holds at most so many */
@@ -80,8 +80,8 @@ static void buddy_free_locked(struct page *page, unsigned order)
         pfn_t buddy_pfn = pfn ^ (1ul << order);
         struct page *buddy = pfn_page(buddy_pfn);
 
-        if (buddy_pfn + (1ul << order) > page_array_end ||
-            READ_ONCE(buddy->flags) != PAGE_FREE || buddy->order != order)
+        if (buddy_pfn + (1ul << order) > page_array_end || READ_ONCE(buddy->flags) != PAGE_FREE ||
+            buddy->order != order)
             break;
         buddy_remove_block(buddy);
         pfn = MIN(pfn, buddy_pfn);
@@ -225,7 +225,7 @@ static struct page *prepare(struct page *page, unsigned order, unsigned flags)
     page->cache = NULL;
     page->index = 0;
     list_init(&page->lru);
-    /* Last: from now on a lock-free lookup with an old pointer can take a reference for a moment. */
+    /* Last: from now on a lock-free lookup with an old pointer can take a reference. */
     atomic_store(&page->refs, 1);
     return page;
 }
@@ -303,7 +303,7 @@ void frames_give_back(struct page *page, unsigned order)
 void frames_free(struct page *page, unsigned order)
 {
     if (page_has(page, PAGE_FREE | PAGE_CPU_LIST | PAGE_RESERVED) || page->order != order) {
-        memory_misuse("frame %lu freed with order %u: it is free already, or has order %u (flags 0x%x)",
+        memory_misuse("frame %lu freed with order %u: free already, or has order %u (flags 0x%x)",
                       page_pfn(page), order, page->order, page->flags);
         return;
     }
@@ -342,8 +342,7 @@ void frames_hand_over(pfn_t first, pfn_t end)
 void frames_set_limits(void)
 {
     frames.reserve = MAX(RESERVE_MIN_FRAMES, MIN(frames.total / RESERVE_SHARE, RESERVE_MAX_FRAMES));
-    frames.list_high =
-        (u32)MAX(CPU_LIST_MIN, MIN(frames.total / CPU_LIST_SHARE, CPU_LIST_MAX));
+    frames.list_high = (u32)MAX(CPU_LIST_MIN, MIN(frames.total / CPU_LIST_SHARE, CPU_LIST_MAX));
 }
 
 u64 frames_free_count(void)

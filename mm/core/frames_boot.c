@@ -1,28 +1,29 @@
 /*
- * The machine's memory at boot: which of it is ours, where page_array lies, and how it is handed to the
- * frame allocator.
+ * The machine's memory at boot: which of it is ours, where page_array lies, and how it is handed to
+ * the frame allocator.
  *
  * Ours is every region that the firmware calls usable, without
- *   - the first MiB (firmware and real-mode leftovers), except one page there for starting other CPUs;
+ *   - the first MiB (firmware and real-mode leftovers); one page of it serves to start other CPUs;
  *   - the kernel image and the boot modules, which stay where the loader put them;
  *   - page_array itself.
  *
- * Until page_table_init only the first 4 GiB can be touched. So page_array is placed below, and frames
- * above are handed over in a second step, frames_add_high(), when the direct map covers them.
- * All of this runs once, on the boot CPU.
+ * Until page_table_init only the first 4 GiB can be touched. So page_array is placed below, and
+ * frames above are handed over in a second step, frames_add_high(), when the direct map covers
+ * them. All of this runs once, on the boot CPU.
  */
 #include "kernel/log/log.h"
 #include "lib/string.h"
 #include "mm/core/frames_internal.h"
 
-#define LOW_MEMORY_END 0x100000ul     /* the first MiB */
-#define BOOT_MAPPED_END (4ul << 30)   /* what the boot page tables map */
+#define LOW_MEMORY_END   0x100000ul   /* the first MiB */
+#define BOOT_MAPPED_END  (4ul << 30)  /* what the boot page tables map */
 #define TRAMPOLINE_FIRST 0x8000ul     /* below lie vectors and data of the BIOS */
-#define TRAMPOLINE_END 0x9f000ul      /* above may lie the extended BIOS data area */
-#define MINIMUM_BYTES (16ul << 20)    /* usable memory beside image and modules to get anywhere */
-#define MAX_TAKEN (BOOT_MAX_MODULES + 3)
+#define TRAMPOLINE_END   0x9f000ul    /* above may lie the extended BIOS data area */
+#define MINIMUM_BYTES    (16ul << 20) /* usable memory beside image and modules to get anywhere */
+#define MAX_TAKEN        (BOOT_MAX_MODULES + 3)
 
-extern char __kernel_phys_start[], __kernel_phys_end[]; /* symbols of linker.ld: addresses, not objects */
+/* Symbols of linker.ld: addresses, not objects. */
+extern char __kernel_phys_start[], __kernel_phys_end[];
 
 struct range {
     phys_t start, end; /* page-aligned, [start, end) */
@@ -55,7 +56,7 @@ static const struct range *first_taken_in(phys_t start, phys_t end)
     return first;
 }
 
-/* Calls fn for each stretch of [low, high) that is usable and not taken, in rising order, until it returns true. */
+/* Calls fn for each stretch of [low, high) that is ours, in rising order, until it returns true. */
 static bool for_each_free(phys_t low, phys_t high, bool (*fn)(struct range range, void *ctx),
                           void *ctx)
 {
@@ -92,10 +93,11 @@ static void check_enough(void)
     for (u32 i = 0; i < boot_memory->n_modules; i++)
         module_bytes += boot_memory->modules[i].end - boot_memory->modules[i].start;
     if (free_bytes < MINIMUM_BYTES)
-        panic("too little memory: %lu KiB are usable beside the kernel and %lu KiB of boot modules, "
-              "at least %lu KiB are needed: give the machine %lu MiB or more",
-              free_bytes >> 10, module_bytes >> 10, MINIMUM_BYTES >> 10,
-              DIV_ROUND_UP(MINIMUM_BYTES + module_bytes, 1ul << 20) + 16);
+        panic(
+            "too little memory: %lu KiB are usable beside the kernel and %lu KiB of boot modules, "
+            "at least %lu KiB are needed: give the machine %lu MiB or more",
+            free_bytes >> 10, module_bytes >> 10, MINIMUM_BYTES >> 10,
+            DIV_ROUND_UP(MINIMUM_BYTES + module_bytes, 1ul << 20) + 16);
 }
 
 static bool find_trampoline(struct range range, void *ctx)
@@ -127,7 +129,7 @@ static bool raise_end(struct range range, void *ctx)
     return false;
 }
 
-/* page_array from pfn 0 to the highest frame that is ours, image or module; all of it marked reserved. */
+/* page_array from pfn 0 to the highest frame of ours, image or module; all marked reserved. */
 static void place_page_array(void)
 {
     struct placement placement = {0};
@@ -137,8 +139,9 @@ static void place_page_array(void)
         page_array_end = MAX(page_array_end, taken[i].end >> PAGE_SHIFT);
     placement.bytes = ALIGN_UP(page_array_end * sizeof(struct page), PAGE_SIZE);
     if (!for_each_free(LOW_MEMORY_END, BOOT_MAPPED_END, find_room, &placement))
-        panic("too little memory below 4 GiB: %lu KiB in one piece are needed to describe %lu frames",
-              placement.bytes >> 10, page_array_end);
+        panic(
+            "too little memory below 4 GiB: %lu KiB in one piece are needed to describe %lu frames",
+            placement.bytes >> 10, page_array_end);
     page_array = phys_to_virt(placement.start);
     memset(page_array, 0, placement.bytes);
     for (pfn_t pfn = 0; pfn < page_array_end; pfn++)

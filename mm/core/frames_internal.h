@@ -11,8 +11,8 @@
 void frames_start(void);
 
 /*
- * Gives the frames [first, end) to the buddy system. Their struct pages are all zero. The memory itself is
- * not touched.
+ * Gives the frames [first, end) to the buddy system. Their struct pages are all zero. The memory
+ * itself is not touched.
  */
 void frames_hand_over(pfn_t first, pfn_t end);
 
@@ -20,8 +20,8 @@ void frames_hand_over(pfn_t first, pfn_t end);
 void frames_set_limits(void);
 
 /*
- * The block that `page` heads has no reference left: back to the free lists, poisoned in debug builds.
- * Panics if it is mapped, locked or in a cache. Any context.
+ * The block that `page` heads has no reference left: back to the free lists, poisoned in debug
+ * builds. Panics if it is mapped, locked or in a cache. Any context.
  */
 void frames_give_back(struct page *page, unsigned order);
 

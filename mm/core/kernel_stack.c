@@ -3,13 +3,13 @@
  *
  *     | guard, never mapped, 16 KiB | stack, 16 KiB | next slot ...
  *
- * A stack that overflows runs into its guard; the page fault cannot be delivered there and becomes a
- * double fault, which has a stack of its own.
+ * A stack that overflows runs into its guard; the page fault cannot be delivered there and becomes
+ * a double fault, which has a stack of its own.
  *
- * Some freed stacks are kept as they are, mapped, and given out again. When one too many is freed, it is
- * unmapped and its frames go back. Its addresses are stale then: another CPU may still have translations of
- * them, to frames that are somebody else's now. So a slot is reused only after a flush of all CPUs, and that is
- * put off until no clean slot is left.
+ * Some freed stacks are kept as they are, mapped, and given out again. When one too many is freed,
+ * it is unmapped and its frames go back. Its addresses are stale then: another CPU may still have
+ * translations of them, to frames that are somebody else's now. So a slot is reused only after a
+ * flush of all CPUs, and that is put off until no clean slot is left.
  *
  * Lock: stacks.lock (interrupts off; a stack is freed by the scheduler).
  */
@@ -19,11 +19,11 @@
 #include "mm/core/page_table.h"
 #include "mm/core/tlb.h"
 
-#define SLOT_BYTES (2 * KERNEL_STACK_BYTES)
+#define SLOT_BYTES  (2 * KERNEL_STACK_BYTES)
 #define GUARD_BYTES (SLOT_BYTES - KERNEL_STACK_BYTES)
-#define MAX_STACKS 32768u
-#define MAX_CACHED 8
-#define STACKS_END (VMAP_BASE + MAX_STACKS * SLOT_BYTES)
+#define MAX_STACKS  32768u
+#define MAX_CACHED  8
+#define STACKS_END  (VMAP_BASE + MAX_STACKS * SLOT_BYTES)
 
 LOCK_CLASS(stacks_lock_class, "kernel stacks");
 LOCK_CLASS(flush_lock_class, "kernel stacks' flush");

@@ -1,6 +1,6 @@
 /*
- * kmalloc: objects of any size. Up to 2 KiB they come from a row of slab caches, above that straight from the
- * frame allocator, as the next power of two of frames.
+ * kmalloc: objects of any size. Up to 2 KiB they come from a row of slab caches, above that
+ * straight from the frame allocator, as the next power of two of frames.
  *
  * A large object is known by the mark in its head's struct page; its size is the order there.
  */
@@ -11,9 +11,10 @@
 #include "mm/core/slab_internal.h"
 
 #define KMALLOC_ALIGN 16
-#define LARGE_MARK 0x6b6d616c6c6f6321ul
+#define LARGE_MARK    0x6b6d616c6c6f6321ul
 
-/* Two sizes for each doubling from 64 on: at most a third is wasted. Guarded by nothing: written at boot. */
+/* Two sizes for each doubling from 64 on: at most a third is wasted. Guarded by nothing: written at
+ * boot. */
 static struct {
     size_t bytes;
     const char *name;

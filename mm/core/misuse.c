@@ -1,8 +1,8 @@
 /*
  * Reports of memory misuse, and the poison pattern. See misuse.h.
  *
- * Rules: one expectation at a time, by one test; a report may come from any CPU with any lock held, so the
- * text goes into a buffer of its own and nothing is locked.
+ * Rules: one expectation at a time, by one test; a report may come from any CPU with any lock held,
+ * so the text goes into a buffer of its own and nothing is locked.
  */
 #include "mm/core/misuse.h"
 

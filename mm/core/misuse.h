@@ -1,6 +1,6 @@
 /*
- * Misuse of memory: what debug builds look for (written after free, freed twice, overrun), and how it is
- * reported. A report is a panic, unless a test has said that it expects one.
+ * Misuse of memory: what debug builds look for (written after free, freed twice, overrun), and how
+ * it is reported. A report is a panic, unless a test has said that it expects one.
  *
  * Release builds compile the checks away: MEMORY_CHECKS is a constant.
  */

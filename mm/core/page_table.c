@@ -1,9 +1,10 @@
 /*
- * Address spaces: the lower half of a page table, its tables and its entries. kernel_map.c has the upper half.
+ * Address spaces: the lower half of a page table, its tables and its entries. kernel_map.c has the
+ * upper half.
  *
- * Rules: all with the space's lock held, except making and destroying it. A table page is taken out by clearing
- * the entry that points at it; the hardware of other CPUs may go on reading it until the flush, so
- * it goes into a batch like any page that was mapped.
+ * Rules: all with the space's lock held, except making and destroying it. A table page is taken out
+ * by clearing the entry that points at it; the hardware of other CPUs may go on reading it until
+ * the flush, so it goes into a batch like any page that was mapped.
  */
 #include "mm/core/page_table.h"
 
@@ -67,7 +68,7 @@ static void table_free(phys_t table)
     frames_free(phys_page(table), 0);
 }
 
-/* Frees the tables below an entry of that level, which maps addr onwards. => number of tables freed */
+/* Frees the tables below those entries, which map addr onwards. => number of tables freed */
 static u64 free_below(pte_t *table, unsigned level, u64 addr, unsigned n_entries)
 {
     u64 n_freed = 0;
@@ -197,7 +198,8 @@ static const char *check_leaf(pte_t entry)
     return NULL;
 }
 
-static const char *check_below(const pte_t *table, unsigned level, unsigned n_entries, u64 *n_tables)
+static const char *check_below(const pte_t *table, unsigned level, unsigned n_entries,
+                               u64 *n_tables)
 {
     for (unsigned i = 0; i < n_entries; i++) {
         const char *wrong;

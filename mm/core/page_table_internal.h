@@ -6,7 +6,7 @@
 
 #include "mm/core/page_table.h"
 
-#define PT_LEVELS 4 /* level 3: root (PML4), 2: PDPT, 1: page directory, 0: lowest table */
+#define PT_LEVELS      4 /* level 3: root (PML4), 2: PDPT, 1: page directory, 0: lowest table */
 #define PT_KERNEL_HALF (PTES_PER_TABLE / 2) /* first root entry of the upper half */
 
 /* Bytes that one entry of a table of that level maps. */
@@ -48,8 +48,9 @@ extern phys_t kernel_root; /* set once by page_table_init */
 phys_t pt_table_alloc(void);
 
 /*
- * Walks down from root to the lowest table. `create`: makes missing tables with entries of `table_flags` and adds their
- * number to *n_made. => the entry, or NULL (a table is missing, or could not be made). Must not meet a large page.
+ * Walks down from root to the lowest table. `create`: makes missing tables with entries of
+ * `table_flags` and adds their number to *n_made. => the entry, or NULL (a table is missing, or
+ * could not be made). Must not meet a large page.
  */
 pte_t *pt_walk(phys_t root, u64 addr, bool create, u64 table_flags, u64 *n_made);
 

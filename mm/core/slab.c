@@ -1,21 +1,27 @@
 /*
  * Slab caches. See slab.h.
  *
- * A slab is a block of 1 to 8 frames cut into objects of one cache; its head's struct page describes it:
+ * A slab is a block of 1 to 8 frames cut into objects of one cache; its head's struct page
+ * describes it:
  *
- *     private_[0]  the cache          private_[1]  first free object, linked through the objects
- *     index        objects handed out lru          in the cache's list: partial, full or (one at most) empty
+ *     private_[0]  the cache
+ *     private_[1]  first free object, linked through the objects
+ *     index        objects handed out
+ *     lru          in the cache's list: partial or full; one slab at most is kept empty, in none
  *
- * Blocks are aligned to their size and every frame of a slab has PAGE_SLAB and the slab's order, so the
- * head is found from any address inside.
+ * Blocks are aligned to their size and every frame of a slab has PAGE_SLAB and the slab's order, so
+ * the head is found from any address inside.
  *
- * An object in memory:                            release     | object, or link while free |
+ * An object in memory:
+ *
+ *     release   | object, or link while free |
  *     debug     | object, poisoned while free | redzone | last caller | link while free |
  *
- * The redzone word tells live from free: freeing what is free already, or a write past the end, shows in it.
+ * The redzone word tells live from free: freeing what is free already, or a write past the end,
+ * shows in it.
  *
- * Locks: cache->lock (interrupts off) guards a cache and its slabs. Frames are taken and given back outside it.
- * caches.lock guards the list of caches; outer to cache->lock.
+ * Locks: cache->lock (interrupts off) guards a cache and its slabs. Frames are taken and given back
+ * outside it. caches.lock guards the list of caches; outer to cache->lock.
  */
 #include "kernel/log/log.h"
 #include "kernel/sync/spin.h"
@@ -25,25 +31,25 @@
 #include "mm/core/misuse.h"
 #include "mm/core/slab_internal.h"
 
-#define MAX_SLAB_ORDER 3
-#define DEFAULT_ALIGN 8
+#define MAX_SLAB_ORDER  3
+#define DEFAULT_ALIGN   8
 #define MAX_WASTE_SHARE 8 /* a larger slab is tried while more than 1/8 of it is wasted */
-#define REDZONE_LIVE 0x5afe0b1ec75afe0bul
-#define REDZONE_FREE 0xdeadf4eedeadf4eeul
+#define REDZONE_LIVE    0x5afe0b1ec75afe0bul
+#define REDZONE_FREE    0xdeadf4eedeadf4eeul
 
 struct slab_cache {
     struct spinlock lock;
     const char *name;
     size_t object_bytes; /* as asked for */
     size_t stride;
-    size_t trailer;      /* debug: offset of the struct trailer */
-    size_t link;         /* offset of the link of a free object */
+    size_t trailer; /* debug: offset of the struct trailer */
+    size_t link;    /* offset of the link of a free object */
     unsigned order;
-    unsigned per_slab;   /* objects */
+    unsigned per_slab; /* objects */
     u64 live;
     u64 n_slabs;
     struct list partial, full;
-    struct page *empty;  /* one slab is kept, so that one object made and freed in turn costs no frames */
+    struct page *empty; /* one is kept: an object made and freed in turn costs no frames */
     struct list all_link;
 };
 
@@ -84,7 +90,8 @@ static void choose_layout(struct slab_cache *cache, size_t align)
     cache->per_slab = (unsigned)((PAGE_SIZE << cache->order) / cache->stride);
 }
 
-static void cache_setup(struct slab_cache *cache, const char *name, size_t object_bytes, size_t align)
+static void cache_setup(struct slab_cache *cache, const char *name, size_t object_bytes,
+                        size_t align)
 {
     if (align == 0)
         align = DEFAULT_ALIGN;
@@ -136,8 +143,9 @@ static void report(const struct slab_cache *cache, void *object, const char *wha
 {
     char last[80];
 
-    memory_misuse("%s: object %p %s at offset %lu; last allocated or freed by %s", cache->name, object,
-                  what, offset, name_caller(trailer_of(cache, object)->caller, last, sizeof(last)));
+    memory_misuse("%s: object %p %s at offset %lu; last allocated or freed by %s", cache->name,
+                  object, what, offset,
+                  name_caller(trailer_of(cache, object)->caller, last, sizeof(last)));
 }
 
 static void mark_free(struct slab_cache *cache, void *object, u64 caller)
@@ -392,7 +400,8 @@ u64 slab_cache_live(const struct slab_cache *cache)
     return READ_ONCE(cache->live);
 }
 
-void slab_for_each(void (*fn)(void *ctx, const char *name, u64 live, size_t object_bytes, u64 frames),
+void slab_for_each(void (*fn)(void *ctx, const char *name, u64 live, size_t object_bytes,
+                              u64 frames),
                    void *ctx)
 {
     struct slab_cache *cache;

@@ -8,14 +8,16 @@
  *     2 loads CR3, walks the tables           2 full fence
  *                                             3 reads the mask
  *
- * Either 3 sees the bit, and the CPU is interrupted; or 1 came after 3, and so the walk sees the changed
- * entry. The bit is cleared after CR3 holds another root (which drops all translations that are not global).
+ * Either 3 sees the bit, and the CPU is interrupted; or 1 came after 3, and so the walk sees the
+ * changed entry. The bit is cleared after CR3 holds another root (which drops all translations that
+ * are not global).
  *
- * A CPU that goes on to a kernel thread keeps the root loaded: most often it comes back to the same program. While
- * it is lazy, the first shootdown makes it leave to the kernel's root instead, so it is asked once.
+ * A CPU that goes on to a kernel thread keeps the root loaded: most often it comes back to the same
+ * program. While it is lazy, the first shootdown makes it leave to the kernel's root instead, so it
+ * is asked once.
  *
- * Rules: the state of a CPU changes on that CPU with interrupts off only. Shootdowns run as smp_call, with
- * interrupts on in the sender, which therefore answers those of others.
+ * Rules: the state of a CPU changes on that CPU with interrupts off only. Shootdowns run as
+ * smp_call, with interrupts on in the sender, which therefore answers those of others.
  */
 #include "mm/core/tlb.h"
 

@@ -251,7 +251,8 @@ KTEST(frames, what_is_not_ours_stays_reserved)
     KEXPECT(trampoline > 0 && trampoline < 0x100000 && IS_ALIGNED(trampoline, PAGE_SIZE));
     KEXPECT(page_has(phys_page(trampoline), PAGE_RESERVED));
     KEXPECT(page_has(virt_page(page_array), PAGE_RESERVED));
-    for (phys_t phys = (phys_t)__kernel_phys_start; phys < (phys_t)__kernel_phys_end; phys += PAGE_SIZE)
+    for (phys_t phys = (phys_t)__kernel_phys_start; phys < (phys_t)__kernel_phys_end;
+         phys += PAGE_SIZE)
         KASSERT(page_has(phys_page(phys), PAGE_RESERVED));
     KEXPECT(frames_free_count() <= frames_total());
 }

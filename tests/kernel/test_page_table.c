@@ -9,12 +9,13 @@
 #include "mm/core/tlb.h"
 #include "tests/kernel/ktest.h"
 
-#define ADDR 0x40000000ul
-#define FAR_ADDR 0x700000000000ul
+#define ADDR      0x40000000ul
+#define FAR_ADDR  0x700000000000ul
 #define USER_PAGE (PTE_PRESENT | PTE_USER | PTE_NX | PTE_ACCESSED)
 #define TEST_VIRT (VMAP_END - (64ul << 20)) /* kernel addresses that nobody else maps */
 
-extern char __text_start[], __text_end[], __rodata_start[], __rodata_end[], __data_start[], __bss_end[];
+extern char __text_start[], __text_end[], __rodata_start[], __rodata_end[];
+extern char __data_start[], boot_stack_guard[], __bss_end[];
 
 /* A test must end with an empty lower half. */
 static void clear_entry(struct pt_space *space, u64 addr)
@@ -231,7 +232,9 @@ KTEST(page_table, image_is_written_or_executed_never_both)
 {
     expect_image_part(__text_start, __text_end, 0);
     expect_image_part(__rodata_start, __rodata_end, PTE_NX);
-    expect_image_part(__data_start, __bss_end, PTE_WRITE | PTE_NX);
+    expect_image_part(__data_start, boot_stack_guard, PTE_WRITE | PTE_NX);
+    KEXPECT_EQ(pt_kernel_entry((u64)boot_stack_guard), 0);
+    expect_image_part(boot_stack_guard + PAGE_SIZE, __bss_end, PTE_WRITE | PTE_NX);
 }
 
 /* => entries below the table that are writable and executable, or the user's */
@@ -310,7 +313,8 @@ KTEST(page_table, kernel_range_that_cannot_be_mapped_is_not_mapped)
 
 KTEST(page_table, device_registers_are_uncached)
 {
-    volatile u8 *registers = mmio_map(0xfee00020, 16); /* the local APIC's page is in every machine */
+    /* The local APIC's page is in every machine. */
+    volatile u8 *registers = mmio_map(0xfee00020, 16);
 
     KASSERT(registers != NULL);
     KEXPECT_EQ(pt_kernel_translate((u64)registers), 0xfee00020);

@@ -8,7 +8,7 @@
 #include "tests/kernel/ktest.h"
 
 #define OBJECT_BYTES 200ul
-#define MANY 500
+#define MANY         500
 
 /* A cache for one test, with one object in hand. */
 struct fixture {
@@ -220,9 +220,9 @@ KTEST(slab, object_of_another_cache_is_caught)
 
 KTEST(kmalloc, every_size_is_usable_to_its_last_byte)
 {
-    static const size_t sizes[] = {1,    16,   17,   64,        65,        100,        192,
-                                   1000, 2048, 2049, 4096,      4097,      10000,      65536,
-                                   131072, 131073, 262144, 1ul << 20};
+    static const size_t sizes[] = {1,     16,    17,     64,     65,     100,
+                                   192,   1000,  2048,   2049,   4096,   4097,
+                                   10000, 65536, 131072, 131073, 262144, 1ul << 20};
 
     slab_release_empty();
 

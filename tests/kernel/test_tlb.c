@@ -1,8 +1,9 @@
 /*
  * TLB shootdown: who is asked to flush, what other CPUs see, and when frames are let go.
  *
- * A second CPU is kept busy by a kernel thread that runs in the space under test and reads one byte of it each time it
- * is asked; it never switches in between, so nothing but a flush takes its translations away.
+ * A second CPU is kept busy by a kernel thread that runs in the space under test and reads one byte
+ * of it each time it is asked; it never switches in between, so nothing but a flush takes its
+ * translations away.
  */
 #include "kernel/cpu/uaccess.h"
 #include "kernel/sched/task.h"
@@ -12,11 +13,11 @@
 #include "mm/core/tlb.h"
 #include "tests/kernel/ktest.h"
 
-#define ADDR 0x40000000ul
+#define ADDR      0x40000000ul
 #define USER_PAGE (PTE_PRESENT | PTE_USER | PTE_NX | PTE_ACCESSED)
 #define TEST_VIRT (VMAP_END - (128ul << 20)) /* kernel address that nobody else maps */
-#define OLD_BYTE 0xaa
-#define NEW_BYTE 0xbb
+#define OLD_BYTE  0xaa
+#define NEW_BYTE  0xbb
 
 /* Two frames and a space that maps the first of them. */
 struct fixture {
@@ -303,6 +304,52 @@ KTEST(tlb, other_cpu_sees_the_change_after_the_flush)
     KEXPECT_EQ(counter_sum(tlb_remote_flushes), shootdowns + 1);
     KEXPECT_EQ(reader_ask(&r), NEW_BYTE);
     reader_end(&r);
+    teardown();
+}
+
+/* ---- A CPU that makes a shootdown wait ---- */
+
+struct blocker {
+    struct task *task;
+    u64 shootdowns; /* counted before the flush */
+    u32 is_deaf;    /* interrupts are off, the translation is in use */
+    s32 refs_seen;  /* of the old page, while the flush waits for this CPU */
+};
+
+static void blocker_main(void *arg)
+{
+    struct blocker *b = arg;
+    u8 byte = 0;
+    bool irqs = irq_save_disable();
+
+    if (uaccess_copy_in(&byte, ADDR, 1) != 0)
+        byte = 0;
+    atomic_store(&b->is_deaf, 1);
+    while (counter_sum(tlb_remote_flushes) == b->shootdowns)
+        cpu_pause();
+    b->refs_seen = atomic_load(&fixture.old->refs);
+    irq_restore(irqs);
+}
+
+KTEST(tlb, page_is_kept_while_another_cpu_has_not_flushed)
+{
+    struct blocker b = {.shootdowns = counter_sum(tlb_remote_flushes)};
+
+    if (cpu_count() < 2)
+        KTEST_SKIP("one CPU");
+    if (!setup())
+        return;
+    b.task = task_create_stopped("tlb-blocker", blocker_main, &b, cpu_index() == 0 ? 1 : 0);
+    KASSERT(b.task != NULL);
+    b.task->space = &fixture.space;
+    task_start(b.task);
+    while (!atomic_load(&b.is_deaf))
+        cpu_pause();
+    replace_page(&fixture);
+    tlb_batch_flush(&fixture.batch);
+    KEXPECT_EQ(fixture.old->refs, 0);
+    task_join(b.task);
+    KEXPECT_EQ(b.refs_seen, 1);
     teardown();
 }
 
