@@ -60,6 +60,7 @@ bool trap_fixup(struct trap_frame *frame);
 bool trap_has_fixup(const struct trap_frame *frame); /* the same question, changing nothing */
 
 #define RFLAGS_IF (1u << 9) /* interrupts were on */
+#define RFLAGS_ALWAYS_ONE (1u << 1)
 
 /*
  * Interrupts. The handler runs with interrupts off; end-of-interrupt is sent by the trap code before

@@ -1,0 +1,129 @@
+/*
+ * The table of open files. The lock is a spinlock: a file is only ever put after it has been released.
+ */
+#include "kernel/task/fd_table.h"
+
+#include "lib/errno.h"
+#include "lib/string.h"
+#include "mm/core/slab.h"
+
+#define FIRST_CAPACITY 16
+
+static LOCK_CLASS(fd_lock_class, "fd table");
+
+void fd_table_init(struct fd_table *table)
+{
+    *table = (struct fd_table){0};
+    spin_init(&table->lock, &fd_lock_class);
+}
+
+void fd_table_close_all(struct fd_table *table)
+{
+    for (u32 i = 0; i < table->capacity; i++)
+        if (table->entries[i].file)
+            file_put(table->entries[i].file);
+    kfree(table->entries);
+    table->entries = NULL;
+    table->capacity = 0;
+}
+
+/* Makes room for number `fd`. => 0, -EMFILE, -ENOMEM */
+static int reserve(struct fd_table *table, u32 fd)
+{
+    u32 capacity = FIRST_CAPACITY;
+    if (fd >= FD_MAX)
+        return -EMFILE;
+    while (capacity <= fd)
+        capacity *= 2;
+    if (capacity <= READ_ONCE(table->capacity))
+        return 0;
+    struct fd_entry *bigger = kzalloc(capacity * sizeof(*bigger)), *unused = bigger;
+    if (!bigger)
+        return -ENOMEM;
+    spin_lock(&table->lock);
+    if (capacity > table->capacity) {
+        unused = table->entries;
+        if (unused)
+            memcpy(bigger, unused, table->capacity * sizeof(*bigger));
+        table->entries = bigger;
+        table->capacity = capacity;
+    }
+    spin_unlock(&table->lock);
+    kfree(unused);
+    return 0;
+}
+
+int fd_install(struct fd_table *table, struct file *file, int min, bool close_on_exec)
+{
+    for (;;) {
+        spin_lock(&table->lock);
+        u32 fd = min;
+        while (fd < table->capacity && table->entries[fd].file)
+            fd++;
+        if (fd < table->capacity)
+            table->entries[fd] = (struct fd_entry){file, close_on_exec};
+        bool installed = fd < table->capacity;
+        spin_unlock(&table->lock);
+        if (installed)
+            return fd;
+        int error = reserve(table, fd);
+        if (error)
+            return error;
+    }
+}
+
+struct file *fd_get(struct fd_table *table, int fd)
+{
+    struct file *file = NULL;
+    spin_lock(&table->lock);
+    if (fd >= 0 && (u32)fd < table->capacity)
+        file = table->entries[fd].file;
+    if (file)
+        file_hold(file);
+    spin_unlock(&table->lock);
+    return file;
+}
+
+int fd_close(struct fd_table *table, int fd)
+{
+    struct file *file = NULL;
+    spin_lock(&table->lock);
+    if (fd >= 0 && (u32)fd < table->capacity) {
+        file = table->entries[fd].file;
+        table->entries[fd] = (struct fd_entry){0};
+    }
+    spin_unlock(&table->lock);
+    if (!file)
+        return -EBADF;
+    file_put(file);
+    return 0;
+}
+
+int fd_replace(struct fd_table *table, int fd, struct file *file, bool close_on_exec)
+{
+    if (fd < 0 || fd >= FD_MAX)
+        return -EBADF;
+    int error = reserve(table, fd);
+    if (error)
+        return error;
+    spin_lock(&table->lock);
+    struct file *old = table->entries[fd].file;
+    table->entries[fd] = (struct fd_entry){file, close_on_exec};
+    spin_unlock(&table->lock);
+    if (old)
+        file_put(old);
+    return fd;
+}
+
+int fd_flags(struct fd_table *table, int fd, int set)
+{
+    int result = -EBADF;
+    spin_lock(&table->lock);
+    if (fd >= 0 && (u32)fd < table->capacity && table->entries[fd].file) {
+        if (set >= 0)
+            table->entries[fd].close_on_exec = set;
+        result = table->entries[fd].close_on_exec;
+    }
+    spin_unlock(&table->lock);
+    return result;
+}
