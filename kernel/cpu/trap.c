@@ -122,8 +122,16 @@ bool trap_fixup(struct trap_frame *frame)
     return true;
 }
 
+/* The CPU could not push a page fault's frame: the stack has run into the page below it. */
+static bool is_stack_overflow(const struct trap_frame *frame)
+{
+    return frame->vector == TRAP_DOUBLE_FAULT && frame->rsp - CPU_READ_CR(2) < PAGE_SIZE;
+}
+
 NORETURN static void die(struct trap_frame *frame)
 {
+    if (is_stack_overflow(frame))
+        panic_frame(frame, "kernel stack overflow (double fault, rsp %#lx)", frame->rsp);
     if (frame->vector != TRAP_PAGE_FAULT)
         panic_frame(frame, "%s in %s mode, error code %#lx", trap_name(frame->vector),
                     trap_from_user(frame) ? "user" : "kernel", frame->error);

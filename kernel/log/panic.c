@@ -13,6 +13,7 @@
 #include "kernel/log/trace.h"
 #include "kernel/sync/atomic.h"
 #include "lib/format.h"
+#include "lib/string.h"
 
 #define TRACE_EVENTS_SHOWN 24
 #define NOBODY 0
@@ -22,10 +23,10 @@ static u32 panicking_cpu; /* index + 1; NOBODY */
 /* All below is the panicking CPU's alone. */
 static char reason[512];
 static struct trap_frame frame_copy;
-static const struct trap_frame *panic_frame_ptr;
-static u64 panic_caller, panic_caller_rbp;
+static bool was_trap; /* frame_copy is a whole trap frame; else rip, rbp and cs only */
 static unsigned next_part;
 static struct panic_section *sections, *next_section;
+static const char *unprinted_title; /* of the section that has not said anything yet */
 
 bool panic_in_progress(void)
 {
@@ -42,17 +43,37 @@ void panic_add_section(struct panic_section *section)
     *link = section;
 }
 
-void panic_line(const char *fmt, ...)
+static PRINTF_LIKE(2, 0) void write_line(const char *indent, const char *fmt, va_list args)
 {
     static char line[LOG_LINE_BYTES];
+    size_t used = string_copy(line, indent, sizeof line);
+    int len = format_v(line + used, sizeof line - 1 - used, fmt, args);
+
+    used = MIN(used + (size_t)len, sizeof line - 2);
+    line[used++] = '\n';
+    log_write_panicking(line, used);
+}
+
+void panic_line(const char *fmt, ...)
+{
     va_list args;
 
     va_start(args, fmt);
-    int len = format_v(line, sizeof line - 1, fmt, args);
+    write_line("", fmt, args);
     va_end(args);
-    size_t used = MIN((size_t)len, sizeof line - 2);
-    line[used++] = '\n';
-    log_write_panicking(line, used);
+}
+
+/* A section's line; its title goes before the first one, and a section that is silent has none. */
+static PRINTF_LIKE(1, 2) void section_line(const char *fmt, ...)
+{
+    va_list args;
+
+    if (unprinted_title)
+        panic_line("%s:", unprinted_title);
+    unprinted_title = NULL;
+    va_start(args, fmt);
+    write_line("  ", fmt, args);
+    va_end(args);
 }
 
 static void print_what(void)
@@ -64,7 +85,7 @@ static void print_what(void)
 static void print_where(void)
 {
     u64 now = clock_ns();
-    u64 rip = panic_frame_ptr ? panic_frame_ptr->rip : panic_caller;
+    u64 rip = frame_copy.rip;
     char text[SYMBOL_TEXT_BYTES];
 
     panic_line("at %#018lx (%s), CPU %u of %u, %lu.%06lu s after boot", rip, symbol_format(rip, text),
@@ -73,17 +94,15 @@ static void print_where(void)
 
 static void print_registers(void)
 {
-    const struct trap_frame *f = panic_frame_ptr;
+    const struct trap_frame *f = &frame_copy;
 
-    if (f) {
+    if (was_trap) {
         panic_line("rax %016lx  rbx %016lx  rcx %016lx  rdx %016lx", f->rax, f->rbx, f->rcx, f->rdx);
         panic_line("rsi %016lx  rdi %016lx  rbp %016lx  rsp %016lx", f->rsi, f->rdi, f->rbp, f->rsp);
         panic_line("r8  %016lx  r9  %016lx  r10 %016lx  r11 %016lx", f->r8, f->r9, f->r10, f->r11);
         panic_line("r12 %016lx  r13 %016lx  r14 %016lx  r15 %016lx", f->r12, f->r13, f->r14, f->r15);
         panic_line("cs %04lx  ss %04lx  rflags %08lx  vector %lu (%s)  error %#lx", f->cs, f->ss,
                    f->rflags, f->vector, trap_name(f->vector), f->error);
-    } else {
-        panic_line("rbp %016lx  interrupts %s", panic_caller_rbp, "off now; panic() was called, no trap");
     }
     panic_line("cr0 %08lx  cr2 %016lx  cr3 %016lx  cr4 %08lx", CPU_READ_CR(0), CPU_READ_CR(2),
                CPU_READ_CR(3), CPU_READ_CR(4));
@@ -94,15 +113,15 @@ static void print_sections(void)
     while (next_section) {
         struct panic_section *section = next_section;
         next_section = section->next; /* first: a section that fails is not printed again */
-        panic_line("%s:", section->title);
-        section->print(panic_line);
+        unprinted_title = section->title;
+        section->print(section_line);
     }
 }
 
 static void print_backtrace(void)
 {
     panic_line("backtrace:");
-    backtrace_print(panic_frame_ptr, panic_line);
+    backtrace_print(&frame_copy, panic_line);
 }
 
 static void print_trace(void)
@@ -130,7 +149,7 @@ NORETURN static void print_report(void)
 }
 
 /* A panic while this CPU reports one: one line about it, then the rest of the report. */
-NORETURN static void panic_again(const char *fmt, va_list args)
+NORETURN static PRINTF_LIKE(1, 0) void panic_again(const char *fmt, va_list args)
 {
     static unsigned times;
     static char text[200];
@@ -142,8 +161,8 @@ NORETURN static void panic_again(const char *fmt, va_list args)
     print_report();
 }
 
-NORETURN static void panic_v(const struct trap_frame *frame, u64 caller, u64 caller_rbp, const char *fmt,
-                             va_list args)
+NORETURN static PRINTF_LIKE(3, 0) void panic_v(const struct trap_frame *frame, bool is_trap,
+                                               const char *fmt, va_list args)
 {
     irq_disable();
     u32 me = cpu_index() + 1;
@@ -157,22 +176,20 @@ NORETURN static void panic_v(const struct trap_frame *frame, u64 caller, u64 cal
     }
     smp_stop_others();
     format_v(reason, sizeof reason, fmt, args);
-    if (frame) {
-        frame_copy = *frame;
-        panic_frame_ptr = &frame_copy;
-    }
-    panic_caller = caller;
-    panic_caller_rbp = caller_rbp;
+    frame_copy = *frame;
+    was_trap = is_trap;
     next_section = sections;
     print_report();
 }
 
 void panic(const char *fmt, ...)
 {
+    const u64 *own_frame = __builtin_frame_address(0); /* the caller's rbp, then the return address */
+    struct trap_frame caller = {.rip = own_frame[1], .rbp = own_frame[0], .cs = KERNEL_CS};
     va_list args;
 
     va_start(args, fmt);
-    panic_v(NULL, (u64)__builtin_return_address(0), (u64)__builtin_frame_address(0), fmt, args);
+    panic_v(&caller, false, fmt, args);
 }
 
 void panic_frame(const struct trap_frame *frame, const char *fmt, ...)
@@ -180,5 +197,5 @@ void panic_frame(const struct trap_frame *frame, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    panic_v(frame, 0, 0, fmt, args);
+    panic_v(frame, true, fmt, args);
 }
