@@ -2,6 +2,7 @@
  * The frame allocator: counts, alignment, coalescing, running out, and the checks of debug builds.
  */
 #include "kernel/cpu/cpu.h"
+#include "kernel/sched/grace.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/core/misuse.h"
@@ -44,6 +45,8 @@ static bool is_filled_with(const struct page *page, u8 byte, size_t bytes)
 
 KTEST(frames, freeing_returns_the_count)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     u64 before = frames_free_count();
     struct page *single = frame_alloc(0);
     struct page *block = frames_alloc(4, 0);
@@ -85,6 +88,8 @@ KTEST(frames, blocks_do_not_overlap)
 
 KTEST(frames, freed_neighbours_become_large_blocks_again)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     struct list odd = LIST_INIT(odd), even = LIST_INIT(even), all = LIST_INIT(all);
     struct page *page, *next;
 
@@ -123,6 +128,8 @@ KTEST(frames, zeroed_where_asked)
 
 KTEST(frames, reserve_is_for_atomic_requests_only)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     struct list taken = LIST_INIT(taken);
 
     frames_drain_cpu_lists();
@@ -192,6 +199,8 @@ KTEST(frames, use_after_free_is_caught)
 
 KTEST(frames, double_free_is_caught)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     u64 before = frames_free_count();
     struct page *page = frame_alloc(0);
 
@@ -220,6 +229,8 @@ KTEST(frames, free_with_the_wrong_order_is_caught)
 
 KTEST(frames, last_reference_frees)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     u64 before = frames_free_count();
     struct page *block = frames_alloc(1, 0);
 
@@ -245,6 +256,8 @@ KTEST(frames, frozen_page_cannot_be_taken)
 
 KTEST(frames, what_is_not_ours_stays_reserved)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     extern char __kernel_phys_start[], __kernel_phys_end[];
     phys_t trampoline = frames_trampoline_page();
 

@@ -2,6 +2,7 @@
  * Page tables: the lower half's tables and entries, and what the kernel's half allows.
  */
 #include "kernel/cpu/cpu.h"
+#include "kernel/sched/grace.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/core/page_table.h"
@@ -65,6 +66,8 @@ KTEST(page_table, entry_is_found_after_ensure)
 
 KTEST(page_table, ending_a_space_returns_every_table)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     u64 before = frames_free_count();
     struct pt_space space;
 
@@ -84,6 +87,8 @@ KTEST(page_table, ending_a_space_returns_every_table)
 
 KTEST(page_table, out_of_frames_is_null_and_leaks_nothing)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     u64 before = frames_free_count();
     struct pt_space space;
 
@@ -120,6 +125,8 @@ KTEST(page_table, next_table_skips_what_has_none)
 
 KTEST(page_table, free_tables_takes_only_empty_tables_inside_the_range)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     static struct tlb_batch batch; /* tests run one at a time */
     struct pt_space space;
 
@@ -345,6 +352,8 @@ KTEST(kernel_stack, has_a_guard_below)
 
 KTEST(kernel_stack, freed_one_is_reused_and_too_many_give_frames_back)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     void *stacks[24];
     void *first = kernel_stack_alloc();
 
@@ -372,6 +381,8 @@ KTEST(kernel_stack, freed_one_is_reused_and_too_many_give_frames_back)
 
 KTEST(kernel_stack, out_of_frames_is_null_and_leaks_nothing)
 {
+    grace_barrier(); /* what earlier tests left to be freed */
+
     void *held[16];
     unsigned n_held = 0;
 
