@@ -25,17 +25,50 @@
 #define MAP_HUGETLB 0x40000u
 #define MAP_FIXED_NOREPLACE 0x100000u
 
+#define MMAP_32BIT_LOW 0x40000000ul /* where MAP_32BIT maps lie */
+#define MMAP_32BIT_HIGH 0x80000000ul
+
+#define PROT_SEM 0x8u              /* accepted, means nothing here */
+#define PROT_GROWSDOWN 0x01000000u /* mprotect: from the start of the area that grows down */
+#define PROT_GROWSUP 0x02000000u
+
+#define MADV_NORMAL 0
+#define MADV_RANDOM 1
+#define MADV_SEQUENTIAL 2
+#define MADV_WILLNEED 3
+#define MADV_DONTNEED 4
+#define MADV_FREE 8
+#define MADV_MERGEABLE 12
+#define MADV_UNMERGEABLE 13
+#define MADV_HUGEPAGE 14
+#define MADV_NOHUGEPAGE 15
+#define MADV_DONTDUMP 16
+#define MADV_DODUMP 17
+#define MADV_COLD 20
+#define MADV_PAGEOUT 21
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+
+/* A call that would leave more areas than this fails with -ENOMEM and changes nothing. */
 #define MAX_MAP_COUNT 65530
 
-/* => address of the new mapping, or a negative errno. file NULL: anonymous; the call takes its own reference. offset in bytes. */
+/*
+ * => address of the new mapping, or a negative errno. file NULL: anonymous; the call takes its own reference. offset in bytes.
+ * A failing call changes nothing, and with MAP_FIXED over something old a lock-free reader sees the old areas or the
+ * new one. That the descriptor exists is the caller's to see.
+ */
 s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct mapped_file *file, u64 offset);
 int mm_munmap(struct mm *mm, u64 addr, u64 length);
+/* Area after area: where one cannot be changed (hole, file, limit), those before it are, as on Linux. */
 int mm_mprotect(struct mm *mm, u64 addr, u64 length, u32 prot);
 u64 mm_brk(struct mm *mm, u64 new_end); /* => the break afterwards (unchanged where it cannot be moved) */
 int mm_madvise(struct mm *mm, u64 addr, u64 length, int advice);
 /* One byte a page into user memory at vec. */
 int mm_mincore(struct mm *mm, u64 addr, u64 length, u64 vec);
-/* Faults pages of [addr, addr+length) in, as the populating calls do. => 0, -ENOMEM (hole), -EFAULT (bad sector, past the end), -EINTR */
+/*
+ * Faults the pages of [addr, addr+length) in, as the populating calls do; pages that are there already are no faults.
+ * => 0, -ENOMEM (hole, out of memory), -EFAULT (bad sector, past the end), -EINVAL (protection), -EINTR
+ */
 int mm_populate(struct mm *mm, u64 addr, u64 length, bool write);
 
 #endif

@@ -1,8 +1,11 @@
 /*
  * VMAs and the address space that holds them.
  *
- * The tree (lib/range_tree) is changed under mmap_lock exclusive and read without a lock. A VMA's fields change only
- * under mmap_lock exclusive and its own lock exclusive; they are read under either of the two shared.
+ * The tree (lib/range_tree) is changed under mmap_lock exclusive and read without a lock. A VMA in the tree is never
+ * altered: whoever changes an area puts new VMAs in the place of the old ones, all in one transaction (mm/vma_edit.c). So
+ * bounds, protection and file can be read under mmap_lock or the VMA's own lock, in either mode; what the writer does to
+ * a VMA that leaves is one thing, under its lock exclusive: VMA_DETACHED. Whoever found a VMA without a lock takes
+ * its lock (without sleeping), then looks at that flag.
  */
 #ifndef MM_VMA_H
 #define MM_VMA_H
@@ -29,6 +32,7 @@ enum vma_flag {
     VMA_LOCKED = 1u << 6,
     VMA_NORESERVE = 1u << 7,
     VMA_DETACHED = 1u << 8,   /* no longer in the tree */
+    VMA_FRESH = 1u << 9,      /* not yet in the tree; only while an edit is open */
 };
 
 struct vma {
@@ -39,7 +43,9 @@ struct vma {
     struct mm *mm;
     struct rwsem lock;         /* see above; faults take it shared under fault_lock=vma */
     struct list mapping_link;  /* cache->mappings, under cache->map_lock */
-    bool owns_anon;            /* has (had) anonymous pages of its own: stops merging */
+    u64 lineage;               /* the mmap() it comes from, or was merged into: pieces of one area have the same */
+    bool owns_anon;            /* has (had) anonymous pages of its own: then it merges only within its lineage */
+    struct list edit_link;     /* lists of an edit, mmap_lock exclusive */
     struct deferred deferred;  /* freed after a grace period */
 };
 
@@ -49,6 +55,7 @@ struct mm {
     struct rwsem mmap_lock;
     u64 change_count;          /* moved by every change of tree or VMA, under mmap_lock exclusive */
     u64 n_vmas, total_pages;   /* mmap_lock */
+    u64 last_lineage;          /* mmap_lock exclusive */
     u64 rss_anon, rss_file;    /* pages; atomic */
     u64 brk_start, brk_end;    /* mmap_lock */
     u64 mmap_top;              /* addresses go down from here */
@@ -58,7 +65,9 @@ struct mm {
     void *owner;               /* struct process, for messages */
 };
 
-struct mm *mm_create(void);          /* empty; one user. NULL when out of memory */
+void mm_rooms_init(void);            /* once at boot, after slab_init: the slabs */
+/* Empty; one user; mmap_top, stack_top and the stack limit as a program without other wishes has them. NULL when out of memory */
+struct mm *mm_create(void);
 void mm_get(struct mm *mm);
 void mm_put(struct mm *mm);          /* the last user unmaps and frees all. May sleep; no mmap_lock held. */
 
@@ -68,7 +77,8 @@ struct vma *vma_find(struct mm *mm, u64 addr);
 struct vma *vma_find_from(struct mm *mm, u64 addr);
 
 /*
- * Grows a VMA_GROWSDOWN area so that it covers addr, if the guard gap of STACK_GUARD_PAGES stays free below and the stack limit allows it.
+ * Grows a VMA_GROWSDOWN area so that it covers addr, if the guard gap of STACK_GUARD_PAGES stays free below (an area that nobody
+ * can access, or that grows down itself, may be nearer) and the stack limit allows it. `vma` has left the tree afterwards.
  * => 0, -ENOMEM. mmap_lock exclusive.
  */
 #define STACK_GUARD_PAGES 256
@@ -89,12 +99,19 @@ static inline u64 vma_address(const struct vma *vma, pgoff_t index)
 /* PTE bits for the VMA's protection (without address, accessed or dirty): PRESENT, USER, NX, the execute-only key; WRITE only if `writable` and PROT_WRITE. */
 u64 vma_pte_bits(const struct vma *vma, bool writable);
 
-/* Prints the line of /proc/self/maps for the VMA. => length */
+/*
+ * Prints the line of /proc/PID/maps for the VMA, newline and NUL included (proc(5)); cut to `size`. => length without the NUL.
+ * mmap_lock held. size at least VMA_MAPS_LINE_MIN.
+ */
+#define VMA_MAPS_LINE_MIN 128
 int vma_format_maps_line(struct vma *vma, char *buf, size_t size);
 
-/* Removes every translation of [start, end) in the mm: page-table entries, counts, frames after the flush. mmap_lock exclusive, or the mm has no users. */
+/*
+ * Removes every translation of [start, end) in the mm: page-table entries, counts, frames after the flush. Interrupts on.
+ * mmap_lock exclusive, or the mm has no users.
+ */
 void mm_zap_range(struct mm *mm, u64 start, u64 end);
-/* Consistency of tree, counters and page tables, for tests. => NULL or a sentence */
+/* Consistency of tree, counters and page tables, for tests. Takes mmap_lock shared. => NULL or a sentence */
 const char *mm_check(struct mm *mm);
 
 #endif

@@ -1,0 +1,85 @@
+/*
+ * mprotect: area after area, each one an edit of its own; what lies behind a hole stays as it is (mprotect(2)).
+ *
+ * The area's new VMA is locked from the commit until its entries are rewritten, so no fault sees the new protection
+ * together with entries of the old one.
+ */
+#include "lib/errno.h"
+#include "mm/mmap.h"
+#include "mm/vma_internal.h"
+
+#define PROT_ALL (PROT_READ | PROT_WRITE | PROT_EXEC)
+
+/* A shared map must not become writable through a descriptor that could not write. */
+static bool may_have_protection(const struct vma *vma, u32 prot)
+{
+    return !(prot & PROT_WRITE) || !vma->file || !(vma->flags & VMA_SHARED) || vma->file->can_write;
+}
+
+static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct list *dead)
+{
+    struct vma_edit edit;
+
+    if (!may_have_protection(vma, prot))
+        return -EACCES;
+    if (vma->prot == prot)
+        return 0;
+    vma_edit_begin(&edit, vma->mm);
+    int error = vma_edit_change(&edit, vma, start, end, prot, vma->flags);
+    if (!error)
+        error = vma_edit_commit(&edit);
+    if (!error)
+        mm_protect_range(edit.held, start, end);
+    vma_edit_close(&edit, dead);
+    return error;
+}
+
+/* PROT_GROWSDOWN: from the start of the area that grows down. => 0, -EINVAL: it does not; -ENOMEM */
+static int stretch_to_area_start(struct mm *mm, u64 *start, u64 end)
+{
+    const struct vma *vma = vma_find_from(mm, *start);
+    if (!vma || vma->start >= end)
+        return -ENOMEM;
+    *start = vma->start;
+    return vma->flags & VMA_GROWSDOWN ? 0 : -EINVAL;
+}
+
+static int protect_locked(struct mm *mm, u64 start, u64 end, u32 prot, struct list *dead)
+{
+    int error = 0;
+    if (prot & PROT_GROWSDOWN)
+        error = stretch_to_area_start(mm, &start, end);
+    while (!error && start < end) {
+        struct vma *vma = vma_find(mm, start);
+        if (!vma)
+            return -ENOMEM;
+        u64 part_end = MIN(vma->end, end);
+        error = protect_part(vma, start, part_end, prot & PROT_ALL, dead);
+        start = part_end;
+    }
+    return error;
+}
+
+int mm_mprotect(struct mm *mm, u64 addr, u64 length, u32 prot)
+{
+    struct list dead = LIST_INIT(dead);
+
+    if ((prot & PROT_GROWSDOWN) && (prot & PROT_GROWSUP))
+        return -EINVAL;
+    if (!IS_ALIGNED(addr, PAGE_SIZE))
+        return -EINVAL;
+    if (length == 0)
+        return 0;
+    u64 end = addr + ALIGN_UP(length, PAGE_SIZE);
+    if (end <= addr)
+        return -ENOMEM;
+    /* No area grows up here. */
+    if (prot & ~(PROT_ALL | PROT_SEM | PROT_GROWSDOWN))
+        return -EINVAL;
+    if (rwsem_write_lock_killable(&mm->mmap_lock))
+        return -EINTR;
+    int error = protect_locked(mm, addr, end, prot, &dead);
+    rwsem_write_unlock(&mm->mmap_lock);
+    vma_bury(&dead);
+    return error;
+}

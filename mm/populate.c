@@ -1,0 +1,53 @@
+/*
+ * Populating: faulting pages in without a touch, for MAP_POPULATE, MAP_LOCKED and MADV_POPULATE_*.
+ *
+ * Each page takes the way of every fault. A page that is mapped already, or was mapped around a moment ago, is no fault.
+ * A page that cannot be read ends the call: the fault has read it a second time by itself, there is no third.
+ */
+#include "lib/errno.h"
+#include "mm/fault.h"
+#include "mm/mmap.h"
+#include "mm/vma_internal.h"
+
+static bool is_mapped(struct mm *mm, u64 addr, bool write)
+{
+    pt_lock(&mm->space);
+    const pte_t *ptep = pt_find(&mm->space, addr);
+    pte_t pte = ptep ? *ptep : 0;
+    pt_unlock(&mm->space);
+    return pte_is_present(pte) && (!write || (pte & PTE_WRITE));
+}
+
+static int populate_error(enum fault_result result)
+{
+    switch (result) {
+    case FAULT_DONE:
+        return 0;
+    case FAULT_SIGBUS_ADRERR:
+        return -EFAULT;
+    case FAULT_SIGSEGV_ACCERR:
+        return -EINVAL;
+    case FAULT_KILLED:
+        return -EINTR;
+    default:
+        return -ENOMEM;
+    }
+}
+
+int mm_populate(struct mm *mm, u64 addr, u64 length, bool write)
+{
+    u64 end = addr + ALIGN_UP(length, PAGE_SIZE);
+
+    if (end < addr || end > USER_ADDRESS_END)
+        return -ENOMEM;
+    for (addr = ALIGN_DOWN(addr, PAGE_SIZE); addr < end; addr += PAGE_SIZE) {
+        if (is_mapped(mm, addr, write))
+            continue;
+        enum fault_result result = fault_user(mm, addr, write ? FAULT_WRITE : FAULT_READ,
+                                              FAULT_FLAG_POPULATE);
+        int error = populate_error(result);
+        if (error)
+            return error;
+    }
+    return 0;
+}

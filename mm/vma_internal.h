@@ -1,0 +1,105 @@
+/*
+ * What the files of the address-space calls share among themselves: edits of the tree (mm/vma_edit.c) and work on
+ * the page tables of a range (mm/vma_pages.c).
+ */
+#ifndef MM_VMA_INTERNAL_H
+#define MM_VMA_INTERNAL_H
+
+#include "mm/vma.h"
+
+/* mm/vma_edit.c --------------------------------------------------------------------------------- */
+
+/*
+ * One change of the tree, however many areas it touches:
+ *
+ *     vma_edit_begin(&edit, mm);
+ *     error = vma_edit_cut(&edit, start, end);         nobody sees anything yet
+ *     if (!error) error = vma_edit_place(&edit, vma);
+ *     if (!error) error = vma_edit_commit(&edit);      everybody sees all of it
+ *     if (!error) mm_zap_range(mm, start, end);        what the old areas had mapped
+ *     vma_edit_close(&edit, &dead);
+ *     rwsem_write_unlock(&mm->mmap_lock);
+ *     vma_bury(&dead);                                 closes files: no lock held
+ *
+ * All but vma_bury: mmap_lock exclusive. An edit that was not committed is undone by close. None of them sleeps for
+ * long; frames may be reclaimed for a new VMA.
+ */
+struct vma_edit {
+    struct mm *mm;
+    struct range_txn txn;
+    struct list removed;   /* leave the tree */
+    struct list added;     /* VMA_FRESH until the commit */
+    struct list dropped;   /* fresh ones merged away again */
+    struct vma *held;      /* its lock is held exclusive from commit to close: its range is still being worked on */
+    u64 total_pages;       /* as they will be */
+    bool is_committed;
+};
+
+void vma_edit_begin(struct vma_edit *edit, struct mm *mm);
+/* A fresh VMA that belongs to the edit, not yet placed; takes a reference on file. NULL when out of memory. */
+struct vma *vma_edit_new(struct vma_edit *edit, u64 start, u64 end, u32 prot, u32 flags,
+                         struct mapped_file *file, pgoff_t pgoff);
+/* Takes [start, end) out; areas that reach beyond are cut. => 0, -ENOMEM */
+MUST_CHECK int vma_edit_cut(struct vma_edit *edit, u64 start, u64 end);
+/* Puts a fresh VMA where nothing is, merging it with its neighbours (FAULTS.md section 5). => 0, -ENOMEM */
+MUST_CHECK int vma_edit_place(struct vma_edit *edit, struct vma *vma);
+/* Gives [start, end), a part of `vma` or all of it, other protection and flags. => 0, -ENOMEM */
+MUST_CHECK int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot,
+                               u32 flags);
+/*
+ * => 0: the tree is changed; old VMAs are detached, but still on their files' lists for those who unmap pages; the
+ *    last VMA placed is held locked. -ENOMEM: more than MAX_MAP_COUNT areas; nothing is changed
+ */
+MUST_CHECK int vma_edit_commit(struct vma_edit *edit);
+/* Ends the edit. What leaves memory goes to `dead`. */
+void vma_edit_close(struct vma_edit *edit, struct list *dead);
+/* Drops the file references and frees. No lock held: a file may be closed here. */
+void vma_bury(struct list *dead);
+
+/* May `above`, which begins where `below` ends, be one area with it? */
+bool vma_can_merge(const struct vma *below, const struct vma *above);
+/* Takes a VMA off its file's list; it maps nothing any more. */
+void vma_unlink_mapping(struct vma *vma);
+
+void vma_edit_rooms_init(void);
+extern const struct range_tree_ops vma_tree_ops;
+
+/* mm/mmap.c ------------------------------------------------------------------------------------- */
+
+/* Is [start, end) free, with the guard gap of a growing area above it? mmap_lock held. */
+bool mm_range_is_free(struct mm *mm, u64 start, u64 end);
+/* munmap with mmap_lock held exclusive; range checked. => 0, -ENOMEM; files to close are on `dead` */
+int mm_unmap_locked(struct mm *mm, u64 start, u64 end, struct list *dead);
+/* The lowest address that a new area below `vma` may reach up to. */
+static inline u64 vma_guarded_start(const struct vma *vma)
+{
+    u64 guard = vma->flags & VMA_GROWSDOWN ? STACK_GUARD_PAGES * PAGE_SIZE : 0;
+    return vma->start > guard ? vma->start - guard : 0;
+}
+
+/* mm/vma_pages.c -------------------------------------------------------------------------------- */
+
+/*
+ * Shows the entries that are not empty, of the table that maps addr, from addr up to `end` or the table's end. Stops
+ * behind the one for which visit says true. pt_lock held. => the address to go on at
+ */
+typedef bool (*entry_visit)(void *ctx, u64 addr, pte_t *ptep);
+static inline u64 mm_walk_table(struct pt_space *space, u64 addr, u64 end, entry_visit visit,
+                                void *ctx)
+{
+    u64 table_end = ALIGN_DOWN(addr, PT_TABLE_SPAN) + PT_TABLE_SPAN;
+    pte_t *ptep = pt_find(space, addr);
+
+    end = MIN(end, table_end);
+    for (; addr < end; addr += PAGE_SIZE, ptep++)
+        if (*ptep && visit(ctx, addr, ptep))
+            return addr + PAGE_SIZE;
+    return end;
+}
+
+/* Rewrites the entries of [start, end) for vma's protection (the new one). The VMA is held locked. */
+void mm_protect_range(struct vma *vma, u64 start, u64 end);
+/* Gives back the table pages around [start, end) that map nothing, as far as its neighbours allow. mmap_lock exclusive. */
+void mm_free_tables(struct mm *mm, u64 start, u64 end);
+
+#endif
