@@ -1,5 +1,6 @@
 /*
- * brk: the heap, an anonymous area that begins at mm->brk_start (brk(2), as the system call: it returns the break).
+ * brk: the heap, an anonymous area that begins at mm->brk_start (brk(2), as the system call: it
+ * returns the break).
  */
 #include "lib/errno.h"
 #include "mm/mmap.h"

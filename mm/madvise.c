@@ -1,6 +1,6 @@
 /*
- * madvise: one table of what each advice does to each area of the range. A hole does not stop it, but makes the
- * call end in ENOMEM (madvise(2)).
+ * madvise: one table of what each advice does to each area of the range. A hole does not stop it,
+ * but makes the call end in ENOMEM (madvise(2)).
  */
 #include "lib/errno.h"
 #include "mm/mmap.h"
@@ -8,8 +8,9 @@
 
 struct advice {
     int number;
-    /* The part [start, end) of vma; mmap_lock exclusive. NULL: nothing to do here, and no harm in it. */
-    int (*apply)(struct vma *vma, u64 start, u64 end, const struct advice *advice, struct list *dead);
+    /* The part [start, end) of vma; mmap_lock exclusive. NULL: nothing to do, and no harm in it. */
+    int (*apply)(struct vma *vma, u64 start, u64 end, const struct advice *advice,
+                 struct list *dead);
     u32 flags; /* apply_flags: of VMA_RANDOM | VMA_SEQUENTIAL */
     /* Instead of apply: the whole range, no lock held. */
     int (*whole_range)(struct mm *mm, u64 start, u64 end);

@@ -1,6 +1,6 @@
 /*
- * mincore: which pages of a range are in memory. A page is if its entry maps it; a file's page also if the cache has it
- * (mincore(2)).
+ * mincore: which pages of a range are in memory. A page is if its entry maps it; a file's page also
+ * if the cache has it (mincore(2)).
  *
  * The answer is put together in pieces: the lock is free while user memory is written.
  */

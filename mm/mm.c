@@ -51,8 +51,8 @@ static void collect_vma(void *dead, const struct range_entry *entry)
 }
 
 /*
- * Nobody runs in it any more, but reclaim and truncation may still come by the files' lists: so everything is zapped
- * first, then the VMAs leave the lists, and only then the page table ends.
+ * Nobody runs in it any more, but reclaim and truncation may still come by the files' lists: so
+ * everything is zapped first, then the VMAs leave the lists, and only then the page table ends.
  */
 static void destroy(struct mm *mm)
 {
@@ -66,7 +66,8 @@ static void destroy(struct mm *mm)
         vma_unlink_mapping(vma);
     vma_bury(&dead);
     if (mm->rss_anon || mm->rss_file)
-        panic("address space ends with %lu anonymous and %lu file pages", mm->rss_anon, mm->rss_file);
+        panic("address space ends with %lu anonymous and %lu file pages", mm->rss_anon,
+              mm->rss_file);
     pt_space_destroy(&mm->space);
     slab_free(mm_cache, mm);
 }

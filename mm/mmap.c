@@ -1,8 +1,9 @@
 /*
  * mmap and munmap: checks in Linux's order, a place, one edit of the tree.
  *
- * Places go top-down from mm->mmap_top, back to back; the highest hole that fits is taken. Where there is none, the
- * rest of the user half is searched. The last STACK_GUARD_PAGES below an area that grows down are no place.
+ * Places go top-down from mm->mmap_top, back to back; the highest hole that fits is taken. Where
+ * there is none, the rest of the user half is searched. The last STACK_GUARD_PAGES below an area
+ * that grows down are no place.
  */
 #include "mm/mmap.h"
 
@@ -18,7 +19,7 @@ struct map_request {
     pgoff_t pgoff;
 };
 
-/* ---- munmap -------------------------------------------------------------------------------------- */
+/* ---- munmap ---- */
 
 int mm_unmap_locked(struct mm *mm, u64 start, u64 end, struct list *dead)
 {
@@ -54,7 +55,7 @@ int mm_munmap(struct mm *mm, u64 addr, u64 length)
     return error;
 }
 
-/* ---- A place ------------------------------------------------------------------------------------- */
+/* ---- A place ---- */
 
 bool mm_range_is_free(struct mm *mm, u64 start, u64 end)
 {
@@ -77,7 +78,8 @@ static s64 find_place(struct mm *mm, u64 low, u64 high, u64 length)
 
 static bool hint_is_usable(struct mm *mm, u64 addr, u64 length, u64 high)
 {
-    return addr && addr <= high && length <= high - addr && mm_range_is_free(mm, addr, addr + length);
+    return addr && addr <= high && length <= high - addr &&
+           mm_range_is_free(mm, addr, addr + length);
 }
 
 /* Anywhere: at the hint if that is free. */
@@ -124,7 +126,7 @@ static s64 place_request(struct mm *mm, const struct map_request *request)
     return vma && vma->start < (u64)place + request->length ? -EEXIST : place;
 }
 
-/* ---- Checks -------------------------------------------------------------------------------------- */
+/* ---- Checks ---- */
 
 #define FILE_BYTES_MAX ((u64)INT64_MAX) /* file positions are signed */
 
@@ -196,7 +198,7 @@ static u32 vma_flags_for(u32 map_flags)
     return flags;
 }
 
-/* ---- mmap ---------------------------------------------------------------------------------------- */
+/* ---- mmap ---- */
 
 static int map_at(struct mm *mm, const struct map_request *request, struct list *dead)
 {
@@ -253,7 +255,8 @@ s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct map
     if (error)
         return error;
 
-    bool populates = (flags & MAP_LOCKED) || (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE;
+    bool populates =
+        (flags & MAP_LOCKED) || (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE;
     if (populates) {
         /* What cannot be read in now is no error of mmap: the touch will tell. */
         bool write = (request.prot & PROT_WRITE) && !(request.vma_flags & VMA_SHARED);

@@ -1,7 +1,8 @@
 /*
- * The calls that change an address space. All take mmap_lock exclusive themselves, may sleep, work on the mm given, and
- * return negative errno as Linux does (man-pages mmap(2), munmap(2), mprotect(2), brk(2), madvise(2), mincore(2)). Files whose last
- * reference a call drops are closed after mmap_lock is released.
+ * The calls that change an address space. All take mmap_lock exclusive themselves, may sleep, work
+ * on the mm given, and return negative errno as Linux does (man-pages mmap(2), munmap(2),
+ * mprotect(2), brk(2), madvise(2), mincore(2)). Files whose last reference a call drops are closed
+ * after mmap_lock is released.
  */
 #ifndef MM_MMAP_H
 #define MM_MMAP_H
@@ -53,9 +54,10 @@
 #define MAX_MAP_COUNT 65530
 
 /*
- * => address of the new mapping, or a negative errno. file NULL: anonymous; the call takes its own reference. offset in bytes.
- * A failing call changes nothing, and with MAP_FIXED over something old a lock-free reader sees the old areas or the
- * new one. That the descriptor exists is the caller's to see.
+ * => address of the new mapping, or a negative errno. file NULL: anonymous; the call takes its own
+ * reference. offset in bytes. A failing call changes nothing, and with MAP_FIXED over something old
+ * a lock-free reader sees the old areas or the new one. That the descriptor exists is the caller's
+ * to see.
  */
 s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct mapped_file *file, u64 offset);
 int mm_munmap(struct mm *mm, u64 addr, u64 length);
@@ -66,8 +68,10 @@ int mm_madvise(struct mm *mm, u64 addr, u64 length, int advice);
 /* One byte a page into user memory at vec. */
 int mm_mincore(struct mm *mm, u64 addr, u64 length, u64 vec);
 /*
- * Faults the pages of [addr, addr+length) in, as the populating calls do; pages that are there already are no faults.
- * => 0, -ENOMEM (hole, out of memory), -EFAULT (bad sector, past the end), -EINVAL (protection), -EINTR
+ * Faults the pages of [addr, addr+length) in, as the populating calls do; pages that are there
+ * already are no faults.
+ * => 0, -ENOMEM (hole, out of memory), -EFAULT (bad sector, past the end), -EINVAL (protection),
+ * -EINTR
  */
 int mm_populate(struct mm *mm, u64 addr, u64 length, bool write);
 

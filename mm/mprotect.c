@@ -1,8 +1,9 @@
 /*
- * mprotect: area after area, each one an edit of its own; what lies behind a hole stays as it is (mprotect(2)).
+ * mprotect: area after area, each one an edit of its own; what lies behind a hole stays as it is
+ * (mprotect(2)).
  *
- * The area's new VMA is locked from the commit until its entries are rewritten, so no fault sees the new protection
- * together with entries of the old one.
+ * The area's new VMA is locked from the commit until its entries are rewritten, so no fault sees
+ * the new protection together with entries of the old one.
  */
 #include "lib/errno.h"
 #include "mm/mmap.h"

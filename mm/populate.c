@@ -1,8 +1,9 @@
 /*
  * Populating: faulting pages in without a touch, for MAP_POPULATE, MAP_LOCKED and MADV_POPULATE_*.
  *
- * Each page takes the way of every fault. A page that is mapped already, or was mapped around a moment ago, is no fault.
- * A page that cannot be read ends the call: the fault has read it a second time by itself, there is no third.
+ * Each page takes the way of every fault. A page that is mapped already, or was mapped around a
+ * moment ago, is no fault. A page that cannot be read ends the call: the fault has read it a second
+ * time by itself, there is no third.
  */
 #include "lib/errno.h"
 #include "mm/fault.h"

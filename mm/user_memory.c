@@ -1,7 +1,9 @@
 /*
- * Copies between kernel and user memory: the range checks, over the instructions of kernel/cpu/uaccess.h.
+ * Copies between kernel and user memory: the range checks, over the instructions of
+ * kernel/cpu/uaccess.h.
  *
- * The check is what keeps a program from naming the kernel's own memory; the page tables do the rest.
+ * The check is what keeps a program from naming the kernel's own memory; the page tables do the
+ * rest.
  */
 #include "mm/user_memory.h"
 

@@ -1,6 +1,7 @@
 /*
- * Copying between kernel and user memory. Ranges are checked against the user half; a fault on the way is served like the program's own.
- * May sleep, with none of mmap_lock, a page lock, invalidate_lock or a spinlock held.
+ * Copying between kernel and user memory. Ranges are checked against the user half; a fault on the
+ * way is served like the program's own. May sleep, with none of mmap_lock, a page lock,
+ * invalidate_lock or a spinlock held.
  */
 #ifndef MM_USER_MEMORY_H
 #define MM_USER_MEMORY_H

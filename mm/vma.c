@@ -59,8 +59,9 @@ int vma_grow_down(struct vma *vma, u64 addr)
 }
 
 /*
- * x86 can refuse writing and executing, but whatever is mapped can be read. The one exception, memory that can only be
- * executed, is made by a protection key to which all data access is denied (Intel SDM vol. 3, 4.6.2).
+ * x86 can refuse writing and executing, but whatever is mapped can be read. The one exception,
+ * memory that can only be executed, is made by a protection key to which all data access is denied
+ * (Intel SDM vol. 3, 4.6.2).
  */
 u64 vma_pte_bits(const struct vma *vma, bool writable)
 {

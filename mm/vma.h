@@ -1,11 +1,12 @@
 /*
  * VMAs and the address space that holds them.
  *
- * The tree (lib/range_tree) is changed under mmap_lock exclusive and read without a lock. A VMA in the tree is never
- * altered: whoever changes an area puts new VMAs in the place of the old ones, all in one transaction (mm/vma_edit.c). So
- * bounds, protection and file can be read under mmap_lock or the VMA's own lock, in either mode; what the writer does to
- * a VMA that leaves is one thing, under its lock exclusive: VMA_DETACHED. Whoever found a VMA without a lock takes
- * its lock (without sleeping), then looks at that flag.
+ * The tree (lib/range_tree) is changed under mmap_lock exclusive and read without a lock. A VMA in
+ * the tree is never altered: whoever changes an area puts new VMAs in the place of the old ones,
+ * all in one transaction (mm/vma_edit.c). So bounds, protection and file can be read under
+ * mmap_lock or the VMA's own lock, in either mode; what the writer does to a VMA that leaves is one
+ * thing, under its lock exclusive: VMA_DETACHED. Whoever found a VMA without a lock takes its lock
+ * (without sleeping), then looks at that flag.
  */
 #ifndef MM_VMA_H
 #define MM_VMA_H
@@ -77,8 +78,9 @@ struct vma *vma_find(struct mm *mm, u64 addr);
 struct vma *vma_find_from(struct mm *mm, u64 addr);
 
 /*
- * Grows a VMA_GROWSDOWN area so that it covers addr, if the guard gap of STACK_GUARD_PAGES stays free below (an area that nobody
- * can access, or that grows down itself, may be nearer) and the stack limit allows it. `vma` has left the tree afterwards.
+ * Grows a VMA_GROWSDOWN area so that it covers addr, if the guard gap of STACK_GUARD_PAGES stays
+ * free below (an area that nobody can access, or that grows down itself, may be nearer) and the
+ * stack limit allows it. `vma` has left the tree afterwards.
  * => 0, -ENOMEM. mmap_lock exclusive.
  */
 #define STACK_GUARD_PAGES 256
@@ -100,15 +102,15 @@ static inline u64 vma_address(const struct vma *vma, pgoff_t index)
 u64 vma_pte_bits(const struct vma *vma, bool writable);
 
 /*
- * Prints the line of /proc/PID/maps for the VMA, newline and NUL included (proc(5)); cut to `size`. => length without the NUL.
- * mmap_lock held. size at least VMA_MAPS_LINE_MIN.
+ * Prints the line of /proc/PID/maps for the VMA, newline and NUL included (proc(5)); cut to `size`.
+ * => length without the NUL. mmap_lock held. size at least VMA_MAPS_LINE_MIN.
  */
 #define VMA_MAPS_LINE_MIN 128
 int vma_format_maps_line(struct vma *vma, char *buf, size_t size);
 
 /*
- * Removes every translation of [start, end) in the mm: page-table entries, counts, frames after the flush. Interrupts on.
- * mmap_lock exclusive, or the mm has no users.
+ * Removes every translation of [start, end) in the mm: page-table entries, counts, frames after the
+ * flush. Interrupts on. mmap_lock exclusive, or the mm has no users.
  */
 void mm_zap_range(struct mm *mm, u64 start, u64 end);
 /* Consistency of tree, counters and page tables, for tests. Takes mmap_lock shared. => NULL or a sentence */

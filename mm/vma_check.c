@@ -1,5 +1,6 @@
 /*
- * mm_check(): do tree, areas, counters and page tables of an address space agree? For tests; it looks at everything.
+ * mm_check(): do tree, areas, counters and page tables of an address space agree? For tests; it
+ * looks at everything.
  */
 #include "mm/vma_internal.h"
 
@@ -10,7 +11,7 @@ struct check {
     const char *wrong;
 };
 
-/* ---- Areas ------------------------------------------------------------------------------------- */
+/* ---- Areas ---- */
 
 static bool is_on_file_list(const struct vma *wanted)
 {
@@ -65,7 +66,7 @@ static const char *check_areas(struct mm *mm)
     return pages == mm->total_pages ? NULL : "total_pages is wrong";
 }
 
-/* ---- Entries ------------------------------------------------------------------------------------- */
+/* ---- Entries ---- */
 
 static const char *check_page(const struct vma *vma, u64 addr, const struct page *page)
 {
@@ -83,7 +84,8 @@ static const char *check_page(const struct vma *vma, u64 addr, const struct page
 static const char *check_protection(const struct vma *vma, pte_t pte)
 {
     if (vma->prot == PROT_NONE)
-        return pte_is_present(pte) || !(pte & PTE_NONE_PROT) ? "PROT_NONE has a usable entry" : NULL;
+        return pte_is_present(pte) || !(pte & PTE_NONE_PROT) ? "PROT_NONE has a usable entry"
+                                                             : NULL;
     if (!pte_is_present(pte))
         return "an entry is not present though the area can be accessed";
     pte_t allowed = vma_pte_bits(vma, true);

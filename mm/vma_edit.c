@@ -1,27 +1,30 @@
 /*
  * Edits: how the areas of an address space change.
  *
- * A VMA in the tree is never altered. An edit takes VMAs out and puts fresh ones in their place, in one transaction of the
- * range tree:
+ * A VMA in the tree is never altered. An edit takes VMAs out and puts fresh ones in their place, in
+ * one transaction of the range tree:
  *
- *     tree before     [    A    )[  B  )          munmap of the middle:  A and B leave, A' and B' are their rests
- *     tree after      [ A' )        [B')          commit: a reader sees the first line or the second
+ *     tree before     [    A    )[  B  )     munmap of the middle: A and B leave, their rests
+ *     tree after      [ A' )        [B')     are A' and B'. A reader sees one line or the other.
  *
- * That costs an allocation where a pointer could have been moved, and buys this: nothing has to be undone when an edit
- * fails, and a reader without a lock never meets a VMA that is half changed.
+ * That costs an allocation where a pointer could have been moved, and buys this: nothing has to be
+ * undone when an edit fails, and a reader without a lock never meets a VMA that is half changed.
  *
  * The order of work, and whom it is for:
  *
- *   fresh VMAs go on their files' lists      reclaim and truncation find what faults map through them from the commit on
- *   commit                                   lookups find the new VMAs
- *   old VMAs: lock, DETACHED, unlock         a fault that found one before is over; the next who has found it looks again
- *   the caller zaps or rewrites entries      meanwhile the VMA placed last is locked: no fault maps what would be zapped
- *   old VMAs leave their files' lists        only now: their pages were mapped until here
+ *   fresh VMAs go on their files' lists   from the commit on faults map pages through them, which
+ *                                         reclaim and truncation must find
+ *   commit                                lookups find the new VMAs
+ *   old VMAs: lock, DETACHED, unlock      a fault that found one before is over; the next one that
+ *                                         has found it looks again
+ *   the caller zaps or rewrites entries   meanwhile the VMA placed last is locked: no fault maps
+ *                                         what would be zapped
+ *   old VMAs leave their files' lists     only now: their pages were mapped until here
  *   mmap_lock is let go
- *   files are put, memory is freed           a file's last reference may take inode->rwlock
+ *   files are put, memory is freed        a file's last reference may take inode->rwlock
  *
- * Old and new VMAs are on the list together for a moment. Whoever walks it compares the entry with the page, so meeting an
- * address twice does no harm.
+ * Old and new VMAs are on the list together for a moment. Whoever walks it compares the entry with
+ * the page, so meeting an address twice does no harm.
  */
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
@@ -45,7 +48,7 @@ void vma_edit_rooms_init(void)
     node_cache = slab_cache_create("range_node", sizeof(struct range_node), 0);
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 /* Called under mmap_lock, before any map_lock is taken. */
 static void *alloc_or_reclaim(struct slab_cache *cache)
@@ -93,7 +96,7 @@ void vma_bury(struct list *dead)
     }
 }
 
-/* ---- Fresh VMAs, and those that leave ------------------------------------------------------------ */
+/* ---- Fresh VMAs, and those that leave ---- */
 
 static u64 vma_pages(const struct vma *vma)
 {
@@ -193,7 +196,7 @@ int vma_edit_cut(struct vma_edit *edit, u64 start, u64 end)
     return 0;
 }
 
-/* ---- Merging ------------------------------------------------------------------------------------- */
+/* ---- Merging ---- */
 
 bool vma_can_merge(const struct vma *below, const struct vma *above)
 {
@@ -257,7 +260,7 @@ int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, 
     return error ? error : vma_edit_place(edit, changed);
 }
 
-/* ---- The end of an edit -------------------------------------------------------------------------- */
+/* ---- The end of an edit ---- */
 
 static void link_mapping(struct vma *vma)
 {
@@ -280,8 +283,8 @@ void vma_unlink_mapping(struct vma *vma)
 }
 
 /*
- * Whoever looked the VMA up before the commit and has its lock finishes first. He may have mapped the first page of
- * its own just now, after the pieces were made.
+ * Whoever looked the VMA up before the commit and has its lock finishes first. He may have mapped
+ * the first page of its own just now, after the pieces were made.
  */
 static void detach(struct vma_edit *edit, struct vma *old)
 {

@@ -1,6 +1,6 @@
 /*
- * What the files of the address-space calls share among themselves: edits of the tree (mm/vma_edit.c) and work on
- * the page tables of a range (mm/vma_pages.c).
+ * What the files of the address-space calls share among themselves: edits of the tree
+ * (mm/vma_edit.c) and work on the page tables of a range (mm/vma_pages.c).
  */
 #ifndef MM_VMA_INTERNAL_H
 #define MM_VMA_INTERNAL_H
@@ -21,8 +21,8 @@
  *     rwsem_write_unlock(&mm->mmap_lock);
  *     vma_bury(&dead);                                 closes files: no lock held
  *
- * All but vma_bury: mmap_lock exclusive. An edit that was not committed is undone by close. None of them sleeps for
- * long; frames may be reclaimed for a new VMA.
+ * All but vma_bury: mmap_lock exclusive. An edit that was not committed is undone by close. None of
+ * them sleeps for long; frames may be reclaimed for a new VMA.
  */
 struct vma_edit {
     struct mm *mm;
@@ -47,7 +47,8 @@ MUST_CHECK int vma_edit_place(struct vma_edit *edit, struct vma *vma);
 MUST_CHECK int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot,
                                u32 flags);
 /*
- * => 0: the tree is changed; old VMAs are detached, but still on their files' lists for those who unmap pages; the
+ * => 0: the tree is changed; old VMAs are detached, but still on their files' lists for those who
+ * unmap pages; the
  *    last VMA placed is held locked. -ENOMEM: more than MAX_MAP_COUNT areas; nothing is changed
  */
 MUST_CHECK int vma_edit_commit(struct vma_edit *edit);
@@ -80,8 +81,9 @@ static inline u64 vma_guarded_start(const struct vma *vma)
 /* mm/vma_pages.c -------------------------------------------------------------------------------- */
 
 /*
- * Shows the entries that are not empty, of the table that maps addr, from addr up to `end` or the table's end. Stops
- * behind the one for which visit says true. pt_lock held. => the address to go on at
+ * Shows the entries that are not empty, of the table that maps addr, from addr up to `end` or the
+ * table's end. Stops behind the one for which visit says true. pt_lock held. => the address to go
+ * on at
  */
 typedef bool (*entry_visit)(void *ctx, u64 addr, pte_t *ptep);
 static inline u64 mm_walk_table(struct pt_space *space, u64 addr, u64 end, entry_visit visit,

@@ -2,7 +2,7 @@
  * The line of /proc/PID/maps for an area (proc(5)):
  *
  *     7f0000001000-7f0000003000 r--s 00001000 fe:00 12                         /data/file
- *     start        end          |    offset   dev   inode                      path from column 73 on
+ *     start        end               offset   dev   inode                      path, from column 73
  */
 #include "lib/format.h"
 #include "lib/string.h"
@@ -27,8 +27,8 @@ static size_t format_columns(const struct vma *vma, char *buf, size_t size)
     u64 dev = cache ? cache->dev : 0;
     size_t used = 0;
 
-    format_append(buf, size, &used, "%08lx-%08lx %c%c%c%c %08lx %02x:%02x %lu ", vma->start, vma->end,
-                  vma->prot & PROT_READ ? 'r' : '-', vma->prot & PROT_WRITE ? 'w' : '-',
+    format_append(buf, size, &used, "%08lx-%08lx %c%c%c%c %08lx %02x:%02x %lu ", vma->start,
+                  vma->end, vma->prot & PROT_READ ? 'r' : '-', vma->prot & PROT_WRITE ? 'w' : '-',
                   vma->prot & PROT_EXEC ? 'x' : '-', vma->flags & VMA_SHARED ? 's' : 'p',
                   cache ? vma->pgoff << PAGE_SHIFT : 0, dev_major(dev), dev_minor(dev),
                   cache ? cache->ino : 0);

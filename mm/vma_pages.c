@@ -1,18 +1,22 @@
 /*
- * The page tables behind the calls: taking entries away (zap), and rewriting them for another protection.
+ * The page tables behind the calls: taking entries away (zap), and rewriting them for another
+ * protection.
  *
  * What an entry of the lower half can be:
  *
  *   0                         nothing; the next touch is a fault
- *   PRESENT                   a page: one reference, counted in its mapcount and in rss_anon or rss_file
+ *   PRESENT                   a page: one reference, counted in its mapcount and in rss_anon or
+ *                             rss_file
  *   PRESENT + ZERO_PAGE       the shared zero page; counted nowhere
- *   NONE_PROT, not PRESENT    an anonymous page in an area that is PROT_NONE now: counted as if present. Only its bytes matter:
- *                             a file's page is in the cache anyway, so it is zapped instead. A fault never looks at
- *                             such an entry, since the area refuses every access first; mprotect makes it present
- *                             again before the area lets anybody in
+ *   NONE_PROT, not PRESENT    an anonymous page in an area that is PROT_NONE now: counted as if
+ *                             present. (A file's page is in the cache anyway, so it is zapped
+ *                             instead.) A fault never looks at such an entry, since the area refuses
+ *                             every access first; mprotect makes it present again before the area
+ *                             lets anybody in
  *
- * pt_lock is held for one table at most, and released when the batch is full; pages are let go after the flush.
- * Entries are exchanged or compared and changed, because the processor sets accessed and dirty bits meanwhile.
+ * pt_lock is held for one table at most, and released when the batch is full; pages are let go
+ * after the flush. Entries are exchanged or compared and changed, because the processor sets
+ * accessed and dirty bits meanwhile.
  */
 #include "kernel/log/log.h"
 #include "mm/core/tlb.h"
@@ -25,7 +29,7 @@ struct pages_work {
     u64 anon, file;         /* entries taken away since the counters were settled */
 };
 
-/* ---- Zap ----------------------------------------------------------------------------------------- */
+/* ---- Zap ---- */
 
 /* => whether the batch is full */
 static bool forget_page(struct pages_work *work, u64 addr, pte_t old)
@@ -54,11 +58,12 @@ static bool zap_entry(void *ctx, u64 addr, pte_t *ptep)
     return false;
 }
 
-/* ---- Protect ------------------------------------------------------------------------------------- */
+/* ---- Protect ---- */
 
 /*
- * May the entry be writable at once? Then a store after mprotect is no fault. A private page only if it is ours alone; a
- * shared one only if it is known to be dirty, else the first store must be seen.
+ * May the entry be writable at once? Then a store after mprotect is no fault. A private page only
+ * if it is ours alone; a shared one only if it is known to be dirty, else the first store must be
+ * seen.
  */
 static bool may_be_writable(const struct vma *vma, pte_t old)
 {
@@ -99,7 +104,7 @@ static bool protect_entry(void *ctx, u64 addr, pte_t *ptep)
     return false;
 }
 
-/* ---- Walking a range ----------------------------------------------------------------------------- */
+/* ---- Walking a range ---- */
 
 static void settle_counters(struct pages_work *work)
 {
