@@ -371,6 +371,14 @@ void sched_init(void)
     sched_report_init();
 }
 
+void task_times(const struct task *task, u64 *user_ns, u64 *system_ns)
+{
+    *user_ns = READ_ONCE(task->user_ns);
+    *system_ns = READ_ONCE(task->system_ns);
+    if (task == task_current())
+        *system_ns += clock_ns() - task->time_stamp_ns; /* it is in the kernel, asking */
+}
+
 u64 sched_switch_count(void)
 {
     u64 sum = 0;

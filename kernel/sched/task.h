@@ -146,6 +146,8 @@ void sched_account_user_enter(void); /* goes to user mode */
  * have left signals: look again)
  */
 bool sched_user_return_hook(void);
+/* Time the task has used up to now, nanoseconds; exact for the current task, up to its last switch for others. */
+void task_times(const struct task *task, u64 *user_ns, u64 *system_ns);
 u64 sched_switch_count(void);    /* switches of all CPUs since boot */
 u64 sched_idle_ns(unsigned cpu); /* time without anything to run */
 /* One line for each sleeping task: pid, name, what it waits for and since when. line NULL: to the

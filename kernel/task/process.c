@@ -13,6 +13,7 @@
 #include "mm/fault.h"
 
 #define XSAVE_ALIGN 64
+#define DEFAULT_UMASK 022
 
 static LOCK_CLASS(list_lock_class, "process list");
 static struct spinlock list_lock = SPINLOCK_INIT(&list_lock_class); /* guards all_processes */
@@ -143,6 +144,7 @@ static struct process *process_create(const char *path, bool is_protected)
         return NULL;
     process->refs = 2; /* the starter's and its own */
     process->is_protected = is_protected;
+    process->umask = DEFAULT_UMASK;
     fd_table_init(&process->files);
     wait_queue_init(&process->ended);
     list_init(&process->link);

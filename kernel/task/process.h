@@ -24,6 +24,7 @@ struct process {
     struct inode *working_dir;
     char working_path[PATH_MAX_BYTES];
     char exe_path[PATH_MAX_BYTES];
+    u32 umask;
     bool is_protected;            /* init, the console's shell: never chosen when memory runs out */
     bool is_being_killed;         /* chosen already; its memory is on the way */
 

@@ -1,0 +1,272 @@
+/*
+ * System calls that move bytes of open files, or talk about their pages.
+ */
+#include "kernel/syscall/syscall.h"
+#include "mm/file_read.h"
+
+#define IOV_MAX 1024
+#define RW_MAX_BYTES 0x7ffff000ul /* one call transfers at most this much */
+#define IOV_ON_STACK 8
+
+struct iovec {
+    u64 base, len;
+};
+
+typedef ssize_t (*transfer_fn)(struct file *file, u64 user_buf, size_t len, u64 *pos);
+
+static bool may(const struct file *file, transfer_fn transfer)
+{
+    return transfer == file_read ? file->mapped.can_read : file->mapped.can_write;
+}
+
+/* At the file's own position. Files that cannot seek have none, and are not serialised by it. */
+static s64 transfer_here(struct file *file, transfer_fn transfer, u64 buf, size_t len)
+{
+    u64 none = 0;
+    if (!file->ops->is_seekable)
+        return transfer(file, buf, len, &none);
+    mutex_lock(&file->pos_lock);
+    u64 pos = file->pos;
+    mutex_unlock(&file->pos_lock);
+    ssize_t n = transfer(file, buf, len, &pos);
+    if (n > 0) {
+        mutex_lock(&file->pos_lock);
+        file->pos = pos;
+        mutex_unlock(&file->pos_lock);
+    }
+    return n;
+}
+
+static s64 transfer_one(u64 fd, u64 buf, u64 len, transfer_fn transfer)
+{
+    struct file *file = syscall_file(fd);
+    s64 result = -EBADF;
+    if (!file)
+        return result;
+    if (may(file, transfer))
+        result = user_range_is_ok(buf, len) ? transfer_here(file, transfer, buf, MIN(len, RW_MAX_BYTES))
+                                            : -EFAULT;
+    file_put(file);
+    return result;
+}
+
+s64 sys_read(const u64 *a)
+{
+    return transfer_one(a[0], a[1], a[2], file_read);
+}
+
+s64 sys_write(const u64 *a)
+{
+    return transfer_one(a[0], a[1], a[2], file_write);
+}
+
+static s64 transfer_at(u64 fd, u64 buf, u64 len, s64 pos, transfer_fn transfer)
+{
+    if (pos < 0)
+        return -EINVAL;
+    struct file *file = syscall_file(fd);
+    if (!file)
+        return -EBADF;
+    s64 result = -EBADF;
+    u64 at = pos;
+    if (!file->ops->is_seekable)
+        result = -ESPIPE;
+    else if (may(file, transfer))
+        result = user_range_is_ok(buf, len) ? transfer(file, buf, MIN(len, RW_MAX_BYTES), &at) : -EFAULT;
+    file_put(file);
+    return result;
+}
+
+s64 sys_pread64(const u64 *a)
+{
+    return transfer_at(a[0], a[1], a[2], a[3], file_read);
+}
+
+s64 sys_pwrite64(const u64 *a)
+{
+    return transfer_at(a[0], a[1], a[2], a[3], file_write);
+}
+
+/* Copies and checks an iovec array. => 0 with *out (free it if it is not `few`), or -EINVAL, -EFAULT, -ENOMEM */
+static int get_iovecs(u64 user_iov, u64 count, struct iovec *few, struct iovec **out)
+{
+    u64 total = 0;
+    if (count > IOV_MAX)
+        return -EINVAL;
+    struct iovec *iov = count > IOV_ON_STACK ? kmalloc(count * sizeof(*iov)) : few;
+    if (!iov)
+        return -ENOMEM;
+    int error = copy_from_user(iov, user_iov, count * sizeof(*iov));
+    for (u64 i = 0; i < count && !error; i++) {
+        if ((s64)iov[i].len < 0 || (total += iov[i].len) > ~0ul >> 1)
+            error = -EINVAL;
+        else if (!user_range_is_ok(iov[i].base, iov[i].len))
+            error = -EFAULT;
+    }
+    if (error && iov != few)
+        kfree(iov);
+    *out = iov;
+    return error;
+}
+
+/* pos NULL: the file's own position. */
+static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_fn transfer)
+{
+    struct iovec few[IOV_ON_STACK], *iov;
+    struct file *file = syscall_file(fd);
+    s64 done = 0, n = 0;
+    if (!file || !may(file, transfer)) {
+        if (file)
+            file_put(file);
+        return -EBADF;
+    }
+    int error = get_iovecs(user_iov, count, few, &iov);
+    for (u64 i = 0; !error && i < count; i++) {
+        n = pos ? transfer(file, iov[i].base, iov[i].len, pos)
+                : transfer_here(file, transfer, iov[i].base, iov[i].len);
+        if (n > 0)
+            done += n;
+        if (n < (s64)iov[i].len)
+            break;
+    }
+    if (!error && iov != few)
+        kfree(iov);
+    file_put(file);
+    return error ? error : done > 0 || n >= 0 ? done : n;
+}
+
+s64 sys_readv(const u64 *a)
+{
+    return transfer_vector(a[0], a[1], a[2], NULL, file_read);
+}
+
+s64 sys_writev(const u64 *a)
+{
+    return transfer_vector(a[0], a[1], a[2], NULL, file_write);
+}
+
+s64 sys_preadv(const u64 *a)
+{
+    u64 pos = a[3];
+    return (s64)pos < 0 ? -EINVAL : transfer_vector(a[0], a[1], a[2], &pos, file_read);
+}
+
+s64 sys_lseek(const u64 *a)
+{
+    struct file *file = syscall_file(a[0]);
+    if (!file)
+        return -EBADF;
+    s64 result = file_seek(file, a[1], a[2]);
+    file_put(file);
+    return result;
+}
+
+s64 sys_ioctl(const u64 *a)
+{
+    struct file *file = syscall_file(a[0]);
+    if (!file)
+        return -EBADF;
+    s64 result = file->ops->ioctl ? file->ops->ioctl(file, a[1], a[2]) : -ENOTTY;
+    file_put(file);
+    return result;
+}
+
+/* Calls on the pages of a regular file. => the file, or NULL with *error */
+static struct file *file_with_pages(u64 fd, s64 *error)
+{
+    struct file *file = syscall_file(fd);
+    *error = file ? -EINVAL : -EBADF;
+    if (!file || file->mapped.cache)
+        return file;
+    file_put(file);
+    return NULL;
+}
+
+s64 sys_fadvise64(const u64 *a)
+{
+    s64 result;
+    struct file *file = file_with_pages(a[0], &result);
+    if (!file)
+        return result == -EINVAL ? -ESPIPE : result;
+    result = (s64)a[1] < 0 || (s64)a[2] < 0 ? -EINVAL : file_advise(&file->mapped, a[1], a[2], a[3]);
+    file_put(file);
+    return result;
+}
+
+#define ADVICE_WILLNEED 3
+
+s64 sys_readahead(const u64 *a)
+{
+    s64 result;
+    struct file *file = file_with_pages(a[0], &result);
+    if (!file)
+        return result;
+    if (!file->mapped.can_read)
+        result = -EBADF;
+    else
+        result = (s64)a[1] < 0 || a[2] == 0 ? 0 : file_advise(&file->mapped, a[1], a[2], ADVICE_WILLNEED);
+    file_put(file);
+    return result;
+}
+
+struct cachestat_range {
+    u64 off, len;
+};
+
+struct cachestat {
+    u64 nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
+};
+
+static void count_cached(struct page_cache *cache, const struct cachestat_range *range, struct cachestat *stat)
+{
+    struct page *pages[32];
+    pgoff_t first = range->off / PAGE_SIZE;
+    u64 end = range->len == 0 || range->off + range->len < range->off ? ~0ul - PAGE_SIZE : range->off + range->len;
+    pgoff_t last = (end - 1) / PAGE_SIZE;
+    unsigned n;
+    while (first <= last && (n = page_cache_find_range(cache, first, last, pages, ARRAY_SIZE(pages)))) {
+        first = pages[n - 1]->index + 1;
+        for (unsigned i = 0; i < n; i++) {
+            stat->nr_cache++;
+            stat->nr_dirty += page_has(pages[i], PAGE_DIRTY);
+            stat->nr_writeback += page_has(pages[i], PAGE_WRITEBACK);
+            page_put(pages[i]);
+        }
+    }
+}
+
+s64 sys_cachestat(const u64 *a)
+{
+    s64 result;
+    struct cachestat_range range;
+    struct cachestat stat = {0};
+    struct file *file = file_with_pages(a[0], &result);
+    if (!file)
+        return result == -EINVAL ? -EOPNOTSUPP : result;
+    if (a[3] != 0)
+        result = -EINVAL;
+    else if (copy_from_user(&range, a[1], sizeof(range)))
+        result = -EFAULT;
+    else {
+        count_cached(file->mapped.cache, &range, &stat);
+        result = copy_to_user(a[2], &stat, sizeof(stat));
+    }
+    file_put(file);
+    return result;
+}
+
+/* Nothing here is ever dirty on a disk: file systems on disks are mounted read-only. */
+s64 sys_fsync(const u64 *a)
+{
+    struct file *file = syscall_file(a[0]);
+    if (!file)
+        return -EBADF;
+    file_put(file);
+    return 0;
+}
+
+s64 sys_sync(const u64 *a)
+{
+    (void)a;
+    return 0;
+}
