@@ -22,8 +22,7 @@
 #include "kernel/sync/atomic.h"
 #include "lib/string.h"
 
-#define IMAGE_BASE 0xffffffff80000000ul
-#define DIRECT_BASE 0xffff800000000000ul
+#define DIRECT_BASE 0xffff800000000000ul /* DIRECT_MAP_BASE of mm/core, which is above us */
 
 #define INIT_DELAY_NS 10000000ul
 #define STARTUP_DELAY_NS 200000ul

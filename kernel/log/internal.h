@@ -12,6 +12,9 @@ void early_write(const char *text, size_t len);
 /* Hands text to every sink (consoles too), without any lock. Only the CPU that panics calls it. */
 void log_write_panicking(const char *text, size_t len);
 
+/* Is this the CPU that panics? */
+bool panic_is_ours(void);
+
 /* Panic reports: one line, formatted, to every sink. */
 void panic_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 

@@ -20,12 +20,12 @@ static char line_buffer[LOG_LINE_BYTES]; /* guarded by line_lock */
 static struct log_sink *sinks;         /* grows at the head only; under line_lock */
 static enum log_level max_level = LOG_INFO;
 
-/* In a panic the lock is passed over: its holder has been stopped, or is ourselves. */
+/* The CPU that panics passes over the lock: its holder has been stopped, or is itself. Others wait to be stopped. */
 static bool take_line(void)
 {
     bool irqs = irq_save_disable();
 
-    while (!panic_in_progress() && atomic_exchange(&line_lock, 1) != 0)
+    while (!panic_is_ours() && atomic_exchange(&line_lock, 1) != 0)
         cpu_pause();
     return irqs;
 }
@@ -82,7 +82,7 @@ void log_write_v(enum log_level level, const char *fmt, va_list args)
     int len = format_v(line_buffer + used, sizeof line_buffer - 1 - used, fmt, args);
     used = MIN(used + (size_t)len, sizeof line_buffer - 2);
     line_buffer[used++] = '\n';
-    write_to_logs(line_buffer, used, panic_in_progress());
+    write_to_logs(line_buffer, used, panic_is_ours());
     give_line(irqs);
 }
 

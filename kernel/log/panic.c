@@ -33,6 +33,11 @@ bool panic_in_progress(void)
     return atomic_load(&panicking_cpu) != NOBODY;
 }
 
+bool panic_is_ours(void)
+{
+    return atomic_load(&panicking_cpu) == cpu_index() + 1;
+}
+
 void panic_add_section(struct panic_section *section)
 {
     struct panic_section **link = &sections;
