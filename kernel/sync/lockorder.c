@@ -254,12 +254,14 @@ static void learn_edge(const struct held_lock *outer, unsigned inner, u64 caller
 static void check_against(const struct held_lock *held, struct lock_class *class, const void *lock,
                           u64 caller)
 {
-    if (held->lock == lock)
-        violation("taken twice: ", class, caller, "already held: ", held->class, held->caller);
+    /* A mutex begins with the spinlock that guards it: only class and address together name a lock.
+     */
+    if (held->lock == lock && held->class == class)
+        violation("taken twice:", class, caller, "already held:", held->class, held->caller);
     else if (held->class != class)
         learn_edge(held, class_id(class), caller);
     else if (!class->nests)
-        violation("two of one class: ", class, caller, "already held: ", held->class, held->caller);
+        violation("two of one class:", class, caller, "already held:", held->class, held->caller);
 }
 
 /* ---- Reports of the locks ------------------------------------------------------------------ */
@@ -271,7 +273,7 @@ static void note_in_interrupt(struct lock_class *class, u64 caller)
     if (!use->in_interrupt)
         use->in_interrupt = (u32)caller;
     if (unlikely(use->irqs_on))
-        violation("taken in an interrupt: ", class, caller,
+        violation("taken in an interrupt:", class, caller,
                   "elsewhere it is taken with interrupts on:", class, place_address(use->irqs_on));
 }
 
@@ -280,7 +282,7 @@ static void note_irqs_on(struct lock_class *class, u64 caller)
     struct class_use *use = &uses[class_id(class)];
 
     if (unlikely(use->in_interrupt))
-        violation("taken with interrupts on: ", class, caller, "an interrupt handler takes", class,
+        violation("taken with interrupts on:", class, caller, "an interrupt handler takes", class,
                   place_address(use->in_interrupt));
     else if (!use->irqs_on)
         use->irqs_on = (u32)caller;
@@ -328,14 +330,14 @@ bool lockorder_release(struct lock_class *class, const void *lock)
     if (panic_in_progress())
         return true;
     for (u32 i = list->n; i-- > 0;) {
-        if (list->held[i].lock != lock)
+        if (list->held[i].lock != lock || list->held[i].class != class)
             continue;
         for (; i + 1 < list->n; i++)
             list->held[i] = list->held[i + 1];
         list->n--;
         return true;
     }
-    violation("released though not held: ", class, (u64)__builtin_return_address(0), NULL, NULL, 0);
+    violation("released though not held:", class, (u64)__builtin_return_address(0), NULL, NULL, 0);
     return false;
 }
 
@@ -347,7 +349,7 @@ void lockorder_might_sleep(const char *what)
     if (panic_in_progress())
         return;
     if (this_cpu()->irq_depth) {
-        violation("sleeps in an interrupt: ", NULL, caller, what, NULL, 0);
+        violation("sleeps in an interrupt:", NULL, caller, what, NULL, 0);
         return;
     }
     for (u32 i = 0; i < list->n; i++) {
@@ -366,8 +368,8 @@ void lockorder_user_return(void)
 
     if (likely(list->n == 0) || panic_in_progress())
         return;
-    violation("held at return to user mode: ", list->held[0].class, list->held[0].caller, NULL,
-              NULL, 0);
+    violation("held at return to user mode:", list->held[0].class, list->held[0].caller, NULL, NULL,
+              0);
 }
 
 bool lockorder_is_held(const void *lock)
