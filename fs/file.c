@@ -1,0 +1,296 @@
+/*
+ * Open files: from a path to a struct file, and reading, writing, seeking and listing through its
+ * operations. What an operation does is the business of the inode's file_ops.
+ */
+#include "fs/vfs.h"
+
+#include "lib/errno.h"
+#include "lib/string.h"
+#include "mm/core/slab.h"
+
+static SLEEP_LOCK_CLASS(pos_lock_class, "file->pos_lock");
+
+static const struct file_ops file_ops_path_only; /* O_PATH: a name for the inode, no access */
+
+static void file_release(struct mapped_file *mapped)
+{
+    struct file *file = file_of_mapped(mapped);
+
+    if (file->ops->close)
+        file->ops->close(file);
+    inode_put(file->inode);
+    kfree(file);
+}
+
+static void file_path(struct mapped_file *mapped, char *buf, size_t size)
+{
+    string_copy(buf, file_of_mapped(mapped)->path, size);
+}
+
+static void set_path(struct file *file, const char *path)
+{
+    size_t len = strlen(path), room = sizeof(file->path) - 1;
+
+    string_copy(file->path, len > room ? path + len - room : path, sizeof(file->path));
+}
+
+static bool wants_read(u32 flags)
+{
+    u32 access = flags & O_ACCMODE;
+
+    return !(flags & O_PATH) && (access == O_RDONLY || access == O_RDWR);
+}
+
+static bool wants_write(u32 flags)
+{
+    u32 access = flags & O_ACCMODE;
+
+    return !(flags & O_PATH) && (access == O_WRONLY || access == O_RDWR);
+}
+
+/* The operations for what the inode is. => NULL: nobody is behind it */
+static const struct file_ops *ops_of(const struct inode *inode, u32 flags)
+{
+    if (flags & O_PATH)
+        return &file_ops_path_only;
+    if (inode->file_ops)
+        return inode->file_ops;
+    switch (inode->mode & S_IFMT) {
+    case S_IFREG:
+        return &file_ops_regular;
+    case S_IFDIR:
+        return &file_ops_directory;
+    case S_IFBLK:
+        return &file_ops_block;
+    case S_IFCHR:
+        return device_file_ops(inode->rdev);
+    }
+    return NULL;
+}
+
+/* What the type of the inode and its file system refuse. => 0 or error */
+static int check_open(const struct inode *inode, u32 flags)
+{
+    bool read_only = inode->super && inode->super->is_read_only;
+
+    if (flags & O_PATH)
+        return flags & O_DIRECTORY && !inode_is_dir(inode) ? -ENOTDIR : 0;
+    if (inode_is(inode, S_IFLNK))
+        return -ELOOP; /* O_NOFOLLOW: any other link has been followed */
+    if (inode_is_dir(inode))
+        return wants_write(flags) || flags & (O_CREAT | O_TRUNC) ? -EISDIR : 0;
+    if (flags & O_DIRECTORY)
+        return -ENOTDIR;
+    if (inode_is(inode, S_IFREG) && read_only && (wants_write(flags) || flags & O_TRUNC))
+        return -EROFS;
+    return 0;
+}
+
+static int check_ops(const struct file_ops *ops, u32 flags)
+{
+    if (!ops)
+        return -ENXIO;
+    if ((wants_write(flags) && !ops->write) || (wants_read(flags) && !ops->read))
+        return -EACCES;
+    return 0;
+}
+
+static struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags,
+                             const char *path)
+{
+    struct file *file = kzalloc(sizeof(*file));
+
+    if (!file)
+        return NULL;
+    file->mapped.refs = 1;
+    file->mapped.cache = &inode->cache;
+    file->mapped.can_read = wants_read(flags);
+    file->mapped.can_write = wants_write(flags);
+    file->mapped.release = file_release;
+    file->mapped.path = file_path;
+    file->ops = ops;
+    file->flags = flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC);
+    mutex_init(&file->pos_lock, &pos_lock_class);
+    set_path(file, path);
+    inode_hold(inode);
+    file->inode = inode;
+    return file;
+}
+
+struct file *file_open_inode(struct inode *inode, u32 flags, const char *path, int *error)
+{
+    const struct file_ops *ops = ops_of(inode, flags);
+    struct file *file;
+
+    *error = check_open(inode, flags);
+    if (!*error)
+        *error = check_ops(ops, flags);
+    if (*error)
+        return NULL;
+    file = file_new(inode, ops, flags, path);
+    if (!file) {
+        *error = -ENOMEM;
+        return NULL;
+    }
+    if (ops->open)
+        *error = ops->open(inode, file);
+    if (*error) {
+        inode_put(inode);
+        kfree(file);
+        return NULL;
+    }
+    readahead_init(&file->mapped.readahead, file->mapped.cache);
+    return file;
+}
+
+struct file *file_open(struct inode *base, const char *base_path, const char *path, u32 flags,
+                       u32 mode, int *error)
+{
+    bool exclusive = flags & O_CREAT && flags & O_EXCL;
+    struct file *file = NULL;
+    struct inode *inode;
+    bool missing_last;
+    char *full;
+
+    (void)mode; /* of a file that is made: none is, so far */
+    full = kmalloc(PATH_MAX_BYTES);
+    *error = -ENOMEM;
+    if (!full)
+        return NULL;
+    *error = vfs_lookup_missing(base, base_path, path, !exclusive && !(flags & O_NOFOLLOW), &inode,
+                                full, &missing_last);
+    if (missing_last && flags & O_CREAT)
+        *error = -EROFS;
+    if (!*error) {
+        if (exclusive)
+            *error = -EEXIST;
+        else
+            file = file_open_inode(inode, flags, full, error);
+        inode_put(inode);
+    }
+    kfree(full);
+    return file;
+}
+
+typedef ssize_t (*transfer_fn)(struct file *file, u64 user_buf, size_t len, u64 *pos);
+
+/* With the caller's position, or with the file's own one, which two threads may not move at once. */
+static ssize_t transfer(struct file *file, transfer_fn fn, u64 user_buf, size_t len, u64 *pos)
+{
+    ssize_t done;
+
+    if (pos && !file->ops->is_seekable && pos != &file->pos)
+        return -ESPIPE;
+    if (len > (size_t)INT64_MAX)
+        return -EINVAL;
+    if (pos || !file->ops->is_seekable)
+        return fn(file, user_buf, len, pos ? pos : &file->pos);
+    mutex_lock(&file->pos_lock);
+    done = fn(file, user_buf, len, &file->pos);
+    mutex_unlock(&file->pos_lock);
+    return done;
+}
+
+ssize_t file_read(struct file *file, u64 user_buf, size_t len, u64 *pos)
+{
+    if (!file->mapped.can_read)
+        return -EBADF;
+    return file->ops->read ? transfer(file, file->ops->read, user_buf, len, pos) : -EINVAL;
+}
+
+ssize_t file_write(struct file *file, u64 user_buf, size_t len, u64 *pos)
+{
+    if (!file->mapped.can_write)
+        return -EBADF;
+    return file->ops->write ? transfer(file, file->ops->write, user_buf, len, pos) : -EINVAL;
+}
+
+int file_ioctl(struct file *file, u64 request, u64 argument)
+{
+    if (file->flags & O_PATH)
+        return -EBADF;
+    return file->ops->ioctl ? file->ops->ioctl(file, request, argument) : -ENOTTY;
+}
+
+static s64 end_of(struct file *file)
+{
+    if (file->ops->seek_end)
+        return file->ops->seek_end(file);
+    return READ_ONCE(file->mapped.cache->size_bytes);
+}
+
+/* A file system that keeps no map of holes has one: behind the end. */
+static s64 seek_data_or_hole(struct file *file, s64 offset, bool want_hole)
+{
+    struct inode *inode = file->inode;
+    s64 end = end_of(file);
+
+    if (offset < 0 || offset >= end)
+        return -ENXIO;
+    if (inode->ops && inode->ops->seek_data && file->mapped.cache == &inode->cache)
+        return inode->ops->seek_data(inode, offset, want_hole);
+    return want_hole ? end : offset;
+}
+
+static s64 seek_target(struct file *file, s64 offset, int whence)
+{
+    s64 base = 0;
+
+    switch (whence) {
+    case SEEK_SET:
+        break;
+    case SEEK_CUR:
+        base = file->pos;
+        break;
+    case SEEK_END:
+        base = end_of(file);
+        break;
+    case SEEK_DATA:
+    case SEEK_HOLE:
+        return seek_data_or_hole(file, offset, whence == SEEK_HOLE);
+    default:
+        return -EINVAL;
+    }
+    if (base < 0)
+        return base;
+    if (__builtin_add_overflow(base, offset, &base))
+        return -EOVERFLOW;
+    return base < 0 ? -EINVAL : base;
+}
+
+s64 file_seek(struct file *file, s64 offset, int whence)
+{
+    s64 target;
+
+    if (file->flags & O_PATH)
+        return -EBADF;
+    if (!file->ops->is_seekable)
+        return -ESPIPE;
+    mutex_lock(&file->pos_lock);
+    target = seek_target(file, offset, whence);
+    if (target >= 0)
+        file->pos = target;
+    mutex_unlock(&file->pos_lock);
+    return target;
+}
+
+int file_iterate(struct file *file, dir_emit emit, void *ctx)
+{
+    struct inode *dir = file->inode;
+    u64 before;
+    int error;
+
+    if (file->flags & O_PATH)
+        return -EBADF;
+    if (!inode_is_dir(dir) || !dir->ops || !dir->ops->iterate)
+        return -ENOTDIR;
+    mutex_lock(&file->pos_lock);
+    before = file->pos;
+    rwsem_read_lock(&dir->rwlock);
+    error = dir->ops->iterate(dir, &file->pos, emit, ctx);
+    rwsem_read_unlock(&dir->rwlock);
+    if (error && file->pos != before)
+        error = 0; /* what was found first; the error comes again */
+    mutex_unlock(&file->pos_lock);
+    return error;
+}
