@@ -51,7 +51,8 @@ void bio_free(struct bio *bio)
     kfree(bio);
 }
 
-/* Is every segment a multiple of the device's block, so that no part of a split starts within one? */
+/* Is every segment a multiple of the device's block, so that no part of a split starts within one?
+ */
 static bool bio_fits_blocks(const struct bio *bio)
 {
     u32 block = bio->device->block_bytes;

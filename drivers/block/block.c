@@ -12,7 +12,7 @@
 #include "mm/core/slab.h"
 
 #define DEFAULT_READ_AHEAD_KB 128
-#define DEFAULT_TIMEOUT_NS 30000000000ul
+#define DEFAULT_TIMEOUT_NS    30000000000ul
 
 LOCK_CLASS(block_registry_class, "block registry");
 LOCK_CLASS(block_device_class, "block_device->lock");
@@ -64,7 +64,8 @@ static struct block_device *registry_find_locked(const char *name)
 {
     struct block_device *device;
 
-    list_for_each(device, &registry, all_link) {
+    list_for_each(device, &registry, all_link)
+    {
         if (strcmp(device->name, name) == 0)
             return device;
     }
@@ -129,7 +130,8 @@ struct block_device *block_device_find_dev(u32 dev)
     struct block_device *device, *found = NULL;
     bool irqs_on = spin_lock_irq(&registry_lock);
 
-    list_for_each(device, &registry, all_link) {
+    list_for_each(device, &registry, all_link)
+    {
         if (device->dev == dev) {
             found = device;
             break;
@@ -144,8 +146,7 @@ void block_for_each(void (*fn)(struct block_device *device, void *ctx), void *ct
     struct block_device *device;
     bool irqs_on = spin_lock_irq(&registry_lock);
 
-    list_for_each(device, &registry, all_link)
-        fn(device, ctx);
+    list_for_each(device, &registry, all_link) fn(device, ctx);
     spin_unlock_irq(&registry_lock, irqs_on);
 }
 

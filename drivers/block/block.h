@@ -2,8 +2,8 @@
  * The block layer: requests for sectors of a device, merged while plugged, handed to a driver,
  * finished from interrupt context.
  *
- *     bio_alloc -> bio_add ... -> bio_submit(bio)      or collected: block_plug_start, _add, _finish
- *         bio.c, plug.c     checked, split to what the device takes, merged with its neighbours
+ *     bio_alloc -> bio_add ... -> bio_submit(bio)      or collected: block_plug_start, _add,
+ * _finish bio.c, plug.c     checked, split to what the device takes, merged with its neighbours
  *         request.c         a slot for the request; statistics
  *         gate.c            the I/O gate, where one is set up: hold, fail, delay
  *         request.c         the driver's start(); pending while the driver is busy
@@ -79,13 +79,15 @@ void bio_free(struct bio *bio); /* any context */
  */
 void bio_submit(struct bio *bio);
 
-/* Submits, sleeps until it is done and frees it. => its error. done and private_ are used for it. */
+/* Submits, sleeps until it is done and frees it. => its error. done and private_ are used for it.
+ */
 int bio_submit_wait(struct bio *bio);
 
 /*
  * While plugged the caller's bios are collected; finishing sorts them, merges neighbours (equal
  * flags, within the device's limits) and submits. A flush is not collected: what was before it goes
- * first. The plug lives on the caller's stack. Task context; add and finish may sleep as bio_submit.
+ * first. The plug lives on the caller's stack. Task context; add and finish may sleep as
+ * bio_submit.
  */
 struct block_plug {
     struct list bios; /* by device and sector */
@@ -93,11 +95,13 @@ struct block_plug {
 };
 void block_plug_start(struct block_plug *plug);
 void block_plug_add(struct block_plug *plug, struct bio *bio);
-void block_plug_finish(struct block_plug *plug); /* the plug is empty again and may be used further */
+void block_plug_finish(
+    struct block_plug *plug); /* the plug is empty again and may be used further */
 
 /* Of a device since boot. Index 0 reads, 1 writes (flushes are neither). */
 struct block_stats {
-    u64 requests[2], merges[2], sectors[2], ticks_ns[2]; /* of finished requests; merges: bios joined */
+    u64 requests[2], merges[2], sectors[2],
+        ticks_ns[2]; /* of finished requests; merges: bios joined */
     u64 data_requests, data_pages, meta_requests, meta_pages; /* reads, when they are asked for */
     u64 errors;    /* requests that ended with an error */
     u64 timeouts;  /* requests that were reported as not coming back */
@@ -111,14 +115,14 @@ struct block_request {
     u32 bytes;
     u32 flags; /* of its bios */
     u32 n_segments;
-    u32 slot;          /* its number, 0 … BLOCK_REQUESTS - 1, unique among the device's live ones */
-    struct list bios;  /* whole bios, side by side; empty where it is a part: */
-    struct bio *part;  /* n_segments of this bio from part_first on */
+    u32 slot; /* its number, 0 … BLOCK_REQUESTS - 1, unique among the device's live ones */
+    struct list bios; /* whole bios, side by side; empty where it is a part: */
+    struct bio *part; /* n_segments of this bio from part_first on */
     u32 part_first;
-    struct list link;  /* queue of whoever holds it now: free, pending, gate, driver */
+    struct list link;        /* queue of whoever holds it now: free, pending, gate, driver */
     struct list issued_link; /* requests that are with the driver, oldest first */
     u64 submit_ns, issue_ns;
-    u64 deliver_ns;    /* set by the gate: completion is not passed on before; 0 = at once */
+    u64 deliver_ns; /* set by the gate: completion is not passed on before; 0 = at once */
     u64 driver_data[2];
     int error;
     bool was_reported; /* as not coming back */
@@ -126,7 +130,8 @@ struct block_request {
 
 #define BLOCK_REQUESTS 128 /* for each device */
 
-/* Walks the segments of a request: for (block_segments_start(&it, r); (s = block_segments_next(&it));) */
+/* Walks the segments of a request: for (block_segments_start(&it, r); (s =
+ * block_segments_next(&it));) */
 struct block_segments {
     struct block_request *request;
     struct bio *bio;
@@ -149,32 +154,32 @@ struct block_driver_ops {
 };
 
 struct block_device {
-    char name[16];           /* "vda", "ram0" */
-    u32 dev;                 /* Linux device number, makedev(major, minor) */
+    char name[16]; /* "vda", "ram0" */
+    u32 dev;       /* Linux device number, makedev(major, minor) */
     u64 sectors;
-    u32 block_bytes;         /* smallest unit the device takes; 0 = 512 */
-    u32 max_segments;        /* of one request */
-    u32 max_request_pages;   /* the policies' io_max; 0 = BIO_MAX_SEGMENTS */
-    u32 read_ahead_kb;       /* /sys/block/NAME/queue/read_ahead_kb; 0 at registration = 128 */
-    u64 timeout_ns;          /* 0 at registration = 30 s */
+    u32 block_bytes;       /* smallest unit the device takes; 0 = 512 */
+    u32 max_segments;      /* of one request */
+    u32 max_request_pages; /* the policies' io_max; 0 = BIO_MAX_SEGMENTS */
+    u32 read_ahead_kb;     /* /sys/block/NAME/queue/read_ahead_kb; 0 at registration = 128 */
+    u64 timeout_ns;        /* 0 at registration = 30 s */
     bool is_read_only;
-    bool is_virtual;         /* no hardware behind it: time-outs are on under icount too */
+    bool is_virtual; /* no hardware behind it: time-outs are on under icount too */
     const struct block_driver_ops *ops;
     void *driver;
 
-    struct spinlock lock;    /* pending, stats, and everything in queue */
-    struct list pending;     /* requests the driver has not taken yet, in order */
+    struct spinlock lock; /* pending, stats, and everything in queue */
+    struct list pending;  /* requests the driver has not taken yet, in order */
     struct block_stats stats;
     struct block_queue *queue; /* drivers/block/queue.h */
-    struct gate *gate;       /* NULL until somebody uses it; then for good */
+    struct gate *gate;         /* NULL until somebody uses it; then for good */
     struct list all_link;
-    void *upper;             /* fs: its page cache */
+    void *upper; /* fs: its page cache */
 };
 
 #define BLOCK_DEV(major, minor) ((u32)(major) << 8 | (u32)(minor)) /* both below 256 */
 
-/* The fields name … driver are filled in. => 0, -EEXIST (the name), -EINVAL (no sector, no segment),
- * -ENOMEM. Prints a line. Never sleeps. */
+/* The fields name … driver are filled in. => 0, -EEXIST (the name), -EINVAL (no sector, no
+ * segment), -ENOMEM. Prints a line. Never sleeps. */
 int block_device_register(struct block_device *device);
 /* For devices of tests: nothing is in flight and nobody submits any more. May sleep. */
 void block_device_unregister(struct block_device *device);

@@ -126,8 +126,8 @@ void gate_get_delay(struct block_device *device, struct gate_delay *delay)
 static void gate_charge_locked(struct gate *gate, struct block_request *request)
 {
     if (gate_delay_is_on(&gate->delay))
-        request->deliver_ns = gate_delay_deliver_ns(&gate->delay, clock_ns(), request->bytes,
-                                                    &gate->disk_free_ns);
+        request->deliver_ns =
+            gate_delay_deliver_ns(&gate->delay, clock_ns(), request->bytes, &gate->disk_free_ns);
 }
 
 /* Puts the request where its time of delivery says, behind those of the same time. */
@@ -296,7 +296,8 @@ static struct block_request *held_take(struct gate *gate, unsigned index)
     struct block_request *request, *found = NULL;
     bool irqs_on = spin_lock_irq(&gate->lock);
 
-    list_for_each(request, &gate->held, link) {
+    list_for_each(request, &gate->held, link)
+    {
         if (index-- == 0) {
             found = request;
             break;

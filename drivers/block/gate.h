@@ -2,8 +2,8 @@
  * The I/O gate: a filter between the request layer and the driver of one device, for tests and
  * experiments. Works for any device, in real hardware's way too.
  *
- * Hold requests that touch given sectors, release them in a chosen order, fail them, or delay all of
- * them by a model of a disk:
+ * Hold requests that touch given sectors, release them in a chosen order, fail them, or delay all
+ * of them by a model of a disk:
  *
  *     finish = max(submit, disk_free) + per_request + bytes / bandwidth;   disk_free = finish;
  *     delivered at finish + latency, on the kernel's clock
@@ -37,7 +37,7 @@ void gate_get_delay(struct block_device *device, struct gate_delay *delay);
 u64 gate_delay_deliver_ns(const struct gate_delay *delay, u64 submit_ns, u32 bytes,
                           u64 *disk_free_ns);
 
-#define GATE_MAX_RULES 16
+#define GATE_MAX_RULES   16
 #define GATE_LOG_ENTRIES 1024
 
 /*
@@ -60,8 +60,8 @@ void gate_release_all(struct block_device *device); /* in order; the rules stay 
 void gate_open(struct block_device *device);        /* drops all rules and releases everything */
 
 /*
- * The log: requests as they arrive at the gate, before any rule, in order. gate_log_reset empties it
- * and starts it. gate_log copies the first `max` entries (of GATE_LOG_ENTRIES that are kept).
+ * The log: requests as they arrive at the gate, before any rule, in order. gate_log_reset empties
+ * it and starts it. gate_log copies the first `max` entries (of GATE_LOG_ENTRIES that are kept).
  * => number of requests seen since the reset; starts the log if it was off
  */
 struct gate_log_entry {

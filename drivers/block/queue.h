@@ -11,13 +11,13 @@
 /* Guarded by device->lock, but for the wait queue (its own). */
 struct block_queue {
     struct block_device *device;
-    struct list free;              /* requests */
-    u32 slot_waiters;              /* tasks that wait for one */
+    struct list free; /* requests */
+    u32 slot_waiters; /* tasks that wait for one */
     struct wait_queue slot_queue;
-    bool is_dispatching;           /* somebody is in the loop of block_dispatch() */
-    u64 completions;               /* so that it sees that one came while the driver said "busy" */
-    struct list issued;            /* requests with the driver, oldest first */
-    struct timer watch;            /* looks for requests that do not come back */
+    bool is_dispatching; /* somebody is in the loop of block_dispatch() */
+    u64 completions;     /* so that it sees that one came while the driver said "busy" */
+    struct list issued;  /* requests with the driver, oldest first */
+    struct timer watch;  /* looks for requests that do not come back */
     bool watch_is_armed;
     struct block_request requests[BLOCK_REQUESTS];
 };
@@ -32,7 +32,7 @@ void block_request_finish(struct block_request *request); /* past the gate: ends
 /* bio.c */
 /* => 0, or the error that the bio is to be ended with */
 int bio_check(const struct bio *bio);
-void bio_end_part(struct bio *bio, int error); /* one of parts_left is done */
+void bio_end_part(struct bio *bio, int error);              /* one of parts_left is done */
 u32 block_segment_limit(const struct block_device *device); /* of one request */
 
 /* watch.c; both with device->lock held */

@@ -7,9 +7,10 @@
  *     block_request_done     by the driver; the gate may delay it
  *     block_request_finish   counts it, gives the slot back, ends the bios
  *
- * The driver is fed by one CPU at a time without a lock: whoever finds nobody in the loop enters it,
- * everybody else just queues. So order is kept, a driver may call block_request_done() from within
- * start() (the RAM disk does) without recursion, and nobody spins while a device is notified.
+ * The driver is fed by one CPU at a time without a lock: whoever finds nobody in the loop enters
+ * it, everybody else just queues. So order is kept, a driver may call block_request_done() from
+ * within start() (the RAM disk does) without recursion, and nobody spins while a device is
+ * notified.
  */
 #include "drivers/block/queue.h"
 #include "kernel/cpu/clock.h"
@@ -132,7 +133,8 @@ static bool dispatch_one_locked(struct block_device *device, struct block_reques
  * Feeds the driver until it has no room or nothing is left.
  *
  * "No room" may be old news when it arrives here: a completion between the driver's answer and our
- * taking the lock finds us in the loop and leaves the feeding to us. The count of completions tells.
+ * taking the lock finds us in the loop and leaves the feeding to us. The count of completions
+ * tells.
  */
 static void dispatch_pending(struct block_device *device)
 {
@@ -225,7 +227,8 @@ void block_request_finish(struct block_request *request)
 
     if (part)
         bio_end_part(part, error);
-    list_for_each_safe(bio, next, &bios, link) {
+    list_for_each_safe(bio, next, &bios, link)
+    {
         list_del(&bio->link);
         bio_end_part(bio, error);
     }

@@ -6,8 +6,8 @@
  * from its own callback while something is there; a busy device pays for it once in a time-out.
  *
  * Before anything is reported the driver looks once more itself (ops->poll): a lost interrupt is a
- * different fault than a lost request. Under icount virtual time jumps to the next armed timer while the
- * host's disk still works, so devices with hardware behind them are not watched then.
+ * different fault than a lost request. Under icount virtual time jumps to the next armed timer
+ * while the host's disk still works, so devices with hardware behind them are not watched then.
  *
  * A report changes nothing: the request stays the device's, whose memory it may still write to.
  */
@@ -25,7 +25,8 @@ static struct block_request *watch_oldest_locked(struct block_queue *queue)
 {
     struct block_request *request;
 
-    list_for_each(request, &queue->issued, issued_link) {
+    list_for_each(request, &queue->issued, issued_link)
+    {
         if (!request->was_reported)
             return request;
     }

@@ -1,17 +1,17 @@
 /*
  * The virtio block device: vda, vdb, …
  *
- * One queue for each CPU where the device offers so many, each with its MSI-X interrupt on that CPU.
- * A request becomes one chain: header, data, status byte. Header and status lie in a frame of
+ * One queue for each CPU where the device offers so many, each with its MSI-X interrupt on that
+ * CPU. A request becomes one chain: header, data, status byte. Header and status lie in a frame of
  * commands, one for each request slot of the block layer.
  *
  * The interrupt takes what is finished off the ring under the queue's lock, and ends the requests
- * without it. An error of the device is the error of that request alone. A device whose ring lies is
- * reset, so that it writes no more, and from then on every request of it fails.
+ * without it. An error of the device is the error of that request alone. A device whose ring lies
+ * is reset, so that it writes no more, and from then on every request of it fails.
  */
+#include "drivers/virtio/blk.h"
 #include "drivers/block/block.h"
 #include "drivers/devices.h"
-#include "drivers/virtio/blk.h"
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
 #include "lib/errno.h"
@@ -19,10 +19,10 @@
 #include "mm/core/frames.h"
 #include "mm/core/slab.h"
 
-#define VIRTIO_BLK_MAJOR 254       /* the first that Linux hands out to it, usually */
-#define VIRTIO_BLK_MINORS 16       /* a disk's partitions */
-#define VIRTIO_BLK_MAX_RING 1024
-#define VIRTIO_BLK_EXTRA 2         /* descriptors of a chain besides the data's */
+#define VIRTIO_BLK_MAJOR     254 /* the first that Linux hands out to it, usually */
+#define VIRTIO_BLK_MINORS    16  /* a disk's partitions */
+#define VIRTIO_BLK_MAX_RING  1024
+#define VIRTIO_BLK_EXTRA     2 /* descriptors of a chain besides the data's */
 #define VIRTIO_BLK_MAX_DISKS 16
 
 struct virtio_blk;
@@ -60,7 +60,8 @@ static struct virtio_blk *blk_of(struct block_device *device)
 
 /* ---- Completion ---- */
 
-/* What the device did with the request. A read is good only if all of it was written, and the status. */
+/* What the device did with the request. A read is good only if all of it was written, and the
+ * status. */
 static int request_result(struct virtio_blk *blk, const struct block_request *request, u32 written)
 {
     u32 expected = 1 + (request->flags & (BIO_WRITE | BIO_FLUSH) ? 0 : request->bytes);
@@ -100,8 +101,7 @@ static void blk_kill(struct virtio_blk *blk, const struct virtio_blk_queue *liar
         list_splice_tail(&lost, &queue->in_flight);
         spin_unlock_irq(&queue->lock, irqs_on);
     }
-    list_for_each(request, &lost, link)
-        request->error = -EIO;
+    list_for_each(request, &lost, link) request->error = -EIO;
     end_requests(&lost);
 }
 
@@ -175,8 +175,8 @@ static int queue_start(struct virtio_blk_queue *queue, struct block_request *req
 {
     struct virtio_chain chain;
     bool irqs_on = spin_lock_irq(&queue->lock);
-    int error = virtio_chain_begin(&queue->ring, (u16)(request->n_segments + VIRTIO_BLK_EXTRA),
-                                   &chain);
+    int error =
+        virtio_chain_begin(&queue->ring, (u16)(request->n_segments + VIRTIO_BLK_EXTRA), &chain);
 
     if (!error) {
         chain_fill(queue->blk, &chain, request);
@@ -208,8 +208,8 @@ static const struct block_driver_ops blk_ops = {.start = blk_start, .poll = blk_
 
 /* ---- Set-up ---- */
 
-#define CONFIG_FIELD(blk, field)                                                                   \
-    virtio_config_read(&(blk)->virtio, offsetof(struct virtio_blk_config, field),                  \
+#define CONFIG_FIELD(blk, field)                                                  \
+    virtio_config_read(&(blk)->virtio, offsetof(struct virtio_blk_config, field), \
                        sizeof(((struct virtio_blk_config *)0)->field))
 
 static bool blk_has(const struct virtio_blk *blk, u64 feature)
@@ -272,8 +272,8 @@ static int queue_setup(struct virtio_blk *blk, u16 index)
     queue->slots = kmalloc(size * sizeof(*queue->slots));
     if (!queue->memory || !queue->slots)
         return -ENOMEM;
-    error = virtio_ring_init(&queue->ring, size, page_virt(queue->memory),
-                             page_phys(queue->memory), queue->slots, queue_notify, queue);
+    error = virtio_ring_init(&queue->ring, size, page_virt(queue->memory), page_phys(queue->memory),
+                             queue->slots, queue_notify, queue);
     if (error)
         return error;
     queue->vector = irq_vector_alloc(blk->device.name, queue_interrupt, queue);
@@ -321,8 +321,8 @@ static int blk_read_config(struct virtio_blk *blk)
         ring_segments = MIN(ring_segments, blk->queues[i].ring.size - (u32)VIRTIO_BLK_EXTRA);
     device->sectors = CONFIG_FIELD(blk, capacity);
     device->max_segments = seg_max ? MIN(seg_max, ring_segments) : ring_segments;
-    device->block_bytes = blk_has(blk, VIRTIO_BLK_F_BLK_SIZE) ? (u32)CONFIG_FIELD(blk, blk_size)
-                                                              : (u32)SECTOR_SIZE;
+    device->block_bytes =
+        blk_has(blk, VIRTIO_BLK_F_BLK_SIZE) ? (u32)CONFIG_FIELD(blk, blk_size) : (u32)SECTOR_SIZE;
     device->is_read_only = blk_has(blk, VIRTIO_BLK_F_RO);
     if (size_max && size_max < PAGE_SIZE) {
         log_error("%s: takes only %u bytes in a piece, a page is needed", device->name, size_max);
@@ -364,8 +364,7 @@ static int blk_bring_up(struct virtio_blk *blk, struct pci_device *pci)
 
 static struct virtio_blk *blk_create(unsigned number)
 {
-    struct virtio_blk *blk =
-        kzalloc(sizeof(*blk) + cpu_count() * sizeof(struct virtio_blk_queue));
+    struct virtio_blk *blk = kzalloc(sizeof(*blk) + cpu_count() * sizeof(struct virtio_blk_queue));
 
     if (!blk)
         return NULL;

@@ -8,11 +8,11 @@
 
 /* Feature bits (5.2.3). */
 #define VIRTIO_BLK_F_SIZE_MAX VIRTIO_FEATURE(1)
-#define VIRTIO_BLK_F_SEG_MAX VIRTIO_FEATURE(2)
-#define VIRTIO_BLK_F_RO VIRTIO_FEATURE(5)
+#define VIRTIO_BLK_F_SEG_MAX  VIRTIO_FEATURE(2)
+#define VIRTIO_BLK_F_RO       VIRTIO_FEATURE(5)
 #define VIRTIO_BLK_F_BLK_SIZE VIRTIO_FEATURE(6)
-#define VIRTIO_BLK_F_FLUSH VIRTIO_FEATURE(9)
-#define VIRTIO_BLK_F_MQ VIRTIO_FEATURE(12)
+#define VIRTIO_BLK_F_FLUSH    VIRTIO_FEATURE(9)
+#define VIRTIO_BLK_F_MQ       VIRTIO_FEATURE(12)
 
 /* Device configuration (5.2.4); a field counts only with its feature. */
 struct virtio_blk_config {

@@ -21,9 +21,8 @@ static size_t available_offset(u16 size)
 /* Behind the available ring and its used_event field (2.7.6), aligned to 4. */
 static size_t used_offset(u16 size)
 {
-    return ALIGN_UP(available_offset(size) + sizeof(struct virtio_available) +
-                        (size + 1ul) * sizeof(u16),
-                    4ul);
+    return ALIGN_UP(
+        available_offset(size) + sizeof(struct virtio_available) + (size + 1ul) * sizeof(u16), 4ul);
 }
 
 size_t virtio_ring_bytes(u16 size)

@@ -1,5 +1,6 @@
 /*
- * The split virtqueue, driver side (virtio 1.2, 2.7). Knows only memory and a function that notifies.
+ * The split virtqueue, driver side (virtio 1.2, 2.7). Knows only memory and a function that
+ * notifies.
  *
  *     driver                     memory                               device
  *     virtio_chain_begin/add     descriptor table   what and where
@@ -10,8 +11,8 @@
  *   - The caller's lock guards a ring; one thread of execution uses it at a time.
  *   - Nothing the device may write is believed. What the driver must remember (free descriptors,
  *     chains in flight) lies in memory of its own; the descriptor table is only ever written.
- *   - A used ring that lies (more entries than chains in flight, an id that is not the head of one, a
- *     length beyond what the device might write) breaks the ring: every call from then on is -EIO,
+ *   - A used ring that lies (more entries than chains in flight, an id that is not the head of one,
+ * a length beyond what the device might write) breaks the ring: every call from then on is -EIO,
  *     and nothing is given back any more. The owner resets the device before it reuses memory.
  */
 #ifndef DRIVERS_VIRTIO_RING_H
@@ -20,7 +21,7 @@
 #include "lib/types.h"
 
 #define VIRTIO_RING_MAX_SIZE 32768 /* virtio 1.2, 2.7 */
-#define VIRTIO_RING_ALIGN 16       /* of the whole; each part follows from it */
+#define VIRTIO_RING_ALIGN    16    /* of the whole; each part follows from it */
 
 /* The parts as the device sees them (2.7.5, 2.7.6, 2.7.8); little endian. */
 struct virtio_descriptor {
@@ -58,10 +59,10 @@ _Static_assert(offsetof(struct virtio_used, entries) == 4, "virtio 1.2, 2.7.8");
 
 /* One for each descriptor; the driver's own memory. */
 struct virtio_ring_slot {
-    void *token;         /* of the chain that begins here; NULL: none does */
-    u32 writable_bytes;  /* what the device may write in that chain */
-    u16 n_descriptors;   /* of that chain */
-    u16 next;            /* in the chain, or in the free list */
+    void *token;        /* of the chain that begins here; NULL: none does */
+    u32 writable_bytes; /* what the device may write in that chain */
+    u16 n_descriptors;  /* of that chain */
+    u16 next;           /* in the chain, or in the free list */
 };
 
 struct virtio_ring {
@@ -107,7 +108,8 @@ struct virtio_chain {
  * has), -EIO (broken). After 0 the chain must get exactly n descriptors and be submitted. */
 MUST_CHECK int virtio_chain_begin(struct virtio_ring *ring, u16 n, struct virtio_chain *chain);
 void virtio_chain_add(struct virtio_chain *chain, phys_t address, u32 bytes, bool device_writes);
-/* Gives it to the device; token (not NULL) comes back from virtio_ring_take. No notification yet. */
+/* Gives it to the device; token (not NULL) comes back from virtio_ring_take. No notification yet.
+ */
 void virtio_chain_submit(struct virtio_chain *chain, void *token);
 
 /* Notifies the device of all that was submitted, unless it said that it looks by itself. */

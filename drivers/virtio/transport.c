@@ -1,8 +1,8 @@
 /*
  * virtio over PCI.
  *
- * The register blocks are found by vendor capabilities (4.1.4): each says in which BAR it lies, where
- * and how long. The first of each kind that can be mapped is taken, as the standard asks.
+ * The register blocks are found by vendor capabilities (4.1.4): each says in which BAR it lies,
+ * where and how long. The first of each kind that can be mapped is taken, as the standard asks.
  */
 #include "drivers/virtio/transport.h"
 #include "kernel/cpu/clock.h"
@@ -21,13 +21,13 @@ enum {
     CAP_NOTIFY_MULTIPLIER = 16,
 };
 
-#define CAP_MIN_LENGTH 16
+#define CAP_MIN_LENGTH    16
 #define CAP_NOTIFY_LENGTH 20
 
 enum virtio_cap_type { CAP_COMMON = 1, CAP_NOTIFY = 2, CAP_ISR = 3, CAP_DEVICE = 4 };
 
-#define RESET_WAIT_NS 100000000ul
-#define RESET_POLLS 1000000u /* a clock that stands still must not keep us */
+#define RESET_WAIT_NS     100000000ul
+#define RESET_POLLS       1000000u /* a clock that stands still must not keep us */
 #define CONFIG_READ_TRIES 16
 
 /* ---- Finding the registers ---- */
@@ -69,8 +69,8 @@ static void status_add(struct virtio_device *device, u8 status)
 
 static int refuse(struct virtio_device *device, const char *because)
 {
-    log_error("virtio %02x:%02x.%x: %s", device->pci->bus, device->pci->slot,
-              device->pci->function, because);
+    log_error("virtio %02x:%02x.%x: %s", device->pci->bus, device->pci->slot, device->pci->function,
+              because);
     return -ENODEV;
 }
 
@@ -194,14 +194,10 @@ int virtio_queue_setup(struct virtio_device *device, u16 index, const struct vir
 static u64 config_read_once(volatile u8 *field, unsigned bytes)
 {
     switch (bytes) {
-    case 1:
-        return *field;
-    case 2:
-        return *(volatile u16 *)field;
-    case 4:
-        return *(volatile u32 *)field;
-    default:
-        return *(volatile u32 *)field | (u64) * (volatile u32 *)(field + 4) << 32;
+    case 1: return *field;
+    case 2: return *(volatile u16 *)field;
+    case 4: return *(volatile u32 *)field;
+    default: return *(volatile u32 *)field | (u64) * (volatile u32 *)(field + 4) << 32;
     }
 }
 

@@ -15,13 +15,13 @@
 #include "drivers/pci.h"
 #include "drivers/virtio/ring.h"
 
-#define VIRTIO_PCI_VENDOR 0x1af4
-#define VIRTIO_PCI_DEVICE_MODERN 0x1040 /* plus the device type (4.1.2.1) */
+#define VIRTIO_PCI_VENDOR           0x1af4
+#define VIRTIO_PCI_DEVICE_MODERN    0x1040 /* plus the device type (4.1.2.1) */
 #define VIRTIO_PCI_BLK_TRANSITIONAL 0x1001
-#define VIRTIO_TYPE_BLK 2
+#define VIRTIO_TYPE_BLK             2
 
 #define VIRTIO_FEATURE(bit) (1ul << (bit))
-#define VIRTIO_F_VERSION_1 VIRTIO_FEATURE(32)
+#define VIRTIO_F_VERSION_1  VIRTIO_FEATURE(32)
 
 enum virtio_status {
     VIRTIO_STATUS_ACKNOWLEDGE = 1,
@@ -82,8 +82,8 @@ void virtio_start(struct virtio_device *device);
 int virtio_reset(struct virtio_device *device);
 void virtio_fail(struct virtio_device *device);
 
-/* Copies out of the device's configuration, the same generation throughout (2.5.1). What lies beyond its end is zero.
- * offset and bytes are those of one field (1, 2, 4 or 8 bytes). */
+/* Copies out of the device's configuration, the same generation throughout (2.5.1). What lies
+ * beyond its end is zero. offset and bytes are those of one field (1, 2, 4 or 8 bytes). */
 u64 virtio_config_read(struct virtio_device *device, u32 offset, unsigned bytes);
 
 #endif

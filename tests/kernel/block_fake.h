@@ -15,11 +15,11 @@ struct fake_disk {
     struct spinlock lock; /* everything below */
     struct list started;  /* in its hands, oldest first */
     u32 n_started;
-    u32 capacity;         /* more requests at once: -EBUSY. 0: any number */
-    int refuse;           /* start() returns this, if not 0 */
-    bool poll_completes;  /* poll() completes everything */
+    u32 capacity;        /* more requests at once: -EBUSY. 0: any number */
+    int refuse;          /* start() returns this, if not 0 */
+    bool poll_completes; /* poll() completes everything */
     u32 n_polls;
-    u32 n_starts;         /* successful ones since the beginning, and what they were: */
+    u32 n_starts; /* successful ones since the beginning, and what they were: */
     struct {
         u64 sector;
         u32 bytes, flags, n_segments;

@@ -1,6 +1,6 @@
 /*
- * The request layer: merging, splitting, order, statistics, bounds, and the watch over requests that
- * do not come back. On a disk that does only what the test says.
+ * The request layer: merging, splitting, order, statistics, bounds, and the watch over requests
+ * that do not come back. On a disk that does only what the test says.
  */
 #include "drivers/block/block.h"
 #include "drivers/block/queue.h"
@@ -11,7 +11,7 @@
 #include "tests/kernel/block_fake.h"
 #include "tests/kernel/ktest.h"
 
-#define FAKE_SECTORS 8192
+#define FAKE_SECTORS  8192
 #define MANY_SEGMENTS 64
 
 /* Every test here: a disk and a probe. They are large, so they do not live on the stack. */
@@ -46,8 +46,8 @@ static void plug_pages(struct bench *bench, const u64 *pages, u32 n)
 
     block_plug_start(&plug);
     for (u32 i = 0; i < n; i++)
-        block_plug_add(&plug, probe_bio(bench->probe, bench->device, pages[i] * SECTORS_PER_PAGE,
-                                        1, BIO_READ));
+        block_plug_add(&plug, probe_bio(bench->probe, bench->device, pages[i] * SECTORS_PER_PAGE, 1,
+                                        BIO_READ));
     block_plug_finish(&plug);
 }
 
@@ -123,8 +123,8 @@ KTEST(block, different_flags_are_not_merged)
         return;
     block_plug_start(&plug);
     for (u32 i = 0; i < ARRAY_SIZE(flags); i++)
-        block_plug_add(&plug, probe_bio(bench.probe, bench.device, i * SECTORS_PER_PAGE, 1,
-                                        flags[i]));
+        block_plug_add(&plug,
+                       probe_bio(bench.probe, bench.device, i * SECTORS_PER_PAGE, 1, flags[i]));
     block_plug_finish(&plug);
     KEXPECT_EQ(bench.disk->n_starts, ARRAY_SIZE(flags));
     for (u32 i = 0; i < ARRAY_SIZE(flags); i++)
@@ -463,7 +463,7 @@ KTEST(block, a_device_is_found_by_name_and_number_until_it_is_unregistered)
 
 #define SHORT_TIMEOUT_NS 2000000ul
 
-#define STEP_NS 1000000ul
+#define STEP_NS       1000000ul
 #define STEPS_AT_MOST 10000
 
 static u64 timeouts_of(struct bench *bench)

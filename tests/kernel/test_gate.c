@@ -10,8 +10,8 @@
 #include "tests/kernel/ktest.h"
 
 #define FAKE_SECTORS 8192
-#define SEGMENTS 64
-#define MS 1000000ul
+#define SEGMENTS     64
+#define MS           1000000ul
 
 struct bench {
     struct fake_disk *disk;
@@ -193,8 +193,8 @@ KTEST(gate, a_merged_request_is_held_whole)
     KEXPECT_EQ(gate_hold(bench.device, 2 * SECTORS_PER_PAGE, 2 * SECTORS_PER_PAGE, 1), 0);
     block_plug_start(&plug);
     for (u64 n = 0; n < 4; n++)
-        block_plug_add(&plug, probe_bio(bench.probe, bench.device, n * SECTORS_PER_PAGE, 1,
-                                        BIO_READ));
+        block_plug_add(&plug,
+                       probe_bio(bench.probe, bench.device, n * SECTORS_PER_PAGE, 1, BIO_READ));
     block_plug_finish(&plug);
     KEXPECT_EQ(gate_held(bench.device), 1);
     KEXPECT_EQ(bench.disk->n_starts, 0);
@@ -291,8 +291,7 @@ KTEST(gate_delay, per_request_time_queues)
     KEXPECT_EQ(gate_delay_deliver_ns(&delay, 2000, PAGE_SIZE, &disk_free), 1000 + 3 * 18180000);
     KEXPECT_EQ(disk_free, 1000 + 3 * 18180000);
     /* The disk was idle meanwhile: nothing is left of the queue. */
-    KEXPECT_EQ(gate_delay_deliver_ns(&delay, 100 * MS, PAGE_SIZE, &disk_free),
-               100 * MS + 18180000);
+    KEXPECT_EQ(gate_delay_deliver_ns(&delay, 100 * MS, PAGE_SIZE, &disk_free), 100 * MS + 18180000);
 }
 
 KTEST(gate_delay, bandwidth_charges_bytes_to_the_nanosecond)
@@ -302,8 +301,7 @@ KTEST(gate_delay, bandwidth_charges_bytes_to_the_nanosecond)
 
     KEXPECT_EQ(gate_delay_deliver_ns(&delay, 0, 131072, &disk_free), 1310720);
     KEXPECT_EQ(gate_delay_deliver_ns(&delay, 0, 4096, &disk_free), 1310720 + 40960);
-    KEXPECT_EQ(gate_delay_deliver_ns(&(struct gate_delay){.bandwidth = 3}, 2 * MS, 512,
-                                     &(u64){0}),
+    KEXPECT_EQ(gate_delay_deliver_ns(&(struct gate_delay){.bandwidth = 3}, 2 * MS, 512, &(u64){0}),
                2 * MS + 170666666666ul);
 }
 

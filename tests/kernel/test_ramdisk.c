@@ -173,7 +173,7 @@ KTEST(ramdisk, without_delay_it_is_done_when_submit_returns)
 
 /* ---- The virtio disk ---- */
 
-#define VDA_PAGES 48
+#define VDA_PAGES  48
 #define VDA_ROUNDS 16
 
 static bool same_bytes(struct page **a, struct page **b, u32 n)
@@ -234,8 +234,7 @@ KTEST(virtio_blk, many_requests_in_flight_each_get_their_own_bytes)
             probe->n_done = 0;
             for (u32 i = 0; i < VDA_PAGES; i++) {
                 u32 page = (i * 7 + round) % VDA_PAGES; /* 7 and 48 have no common factor */
-                struct bio *bio =
-                    probe_bio(probe, device, page * SECTORS_PER_PAGE, 1, BIO_READ);
+                struct bio *bio = probe_bio(probe, device, page * SECTORS_PER_PAGE, 1, BIO_READ);
 
                 bio->segments[0].page = again[page];
                 memset(page_virt(again[page]), 0xcc, PAGE_SIZE);

@@ -5,10 +5,10 @@
 #include "lib/string.h"
 #include "tests/kernel/ktest.h"
 
-#define SIZE 8
+#define SIZE        8
 #define GUARD_BYTES 64
-#define GUARD 0xa5
-#define FAKE_PHYS 0x10000 /* never translated: the ring only passes it on */
+#define GUARD       0xa5
+#define FAKE_PHYS   0x10000 /* never translated: the ring only passes it on */
 
 /* The ring's memory between two guards, the driver's slots between two more. */
 struct bench {
@@ -128,12 +128,12 @@ KTEST(virtio_ring, a_bad_size_or_place_is_refused)
     struct bench bench;
 
     bench_open(&bench);
-    KEXPECT_EQ(virtio_ring_init(&bench.ring, 0, bench.memory, FAKE_PHYS, bench.slots, count_notify,
-                                NULL),
-               -EINVAL);
-    KEXPECT_EQ(virtio_ring_init(&bench.ring, 6, bench.memory, FAKE_PHYS, bench.slots, count_notify,
-                                NULL),
-               -EINVAL);
+    KEXPECT_EQ(
+        virtio_ring_init(&bench.ring, 0, bench.memory, FAKE_PHYS, bench.slots, count_notify, NULL),
+        -EINVAL);
+    KEXPECT_EQ(
+        virtio_ring_init(&bench.ring, 6, bench.memory, FAKE_PHYS, bench.slots, count_notify, NULL),
+        -EINVAL);
     KEXPECT_EQ(virtio_ring_init(&bench.ring, SIZE, bench.memory + 8, FAKE_PHYS, bench.slots,
                                 count_notify, NULL),
                -EINVAL);
@@ -155,8 +155,8 @@ KTEST(virtio_ring, the_device_sees_the_chain_as_it_was_made)
 
         KEXPECT_EQ(d->address, 0x1000 * (i + 1));
         KEXPECT_EQ(d->bytes, 100);
-        KEXPECT_EQ(d->flags, (i < 2 ? VIRTIO_DESCRIPTOR_NEXT : 0) |
-                                 (i > 0 ? VIRTIO_DESCRIPTOR_WRITE : 0));
+        KEXPECT_EQ(d->flags,
+                   (i < 2 ? VIRTIO_DESCRIPTOR_NEXT : 0) | (i > 0 ? VIRTIO_DESCRIPTOR_WRITE : 0));
         at = d->next;
     }
 }
