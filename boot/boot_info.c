@@ -1,8 +1,8 @@
 /*
  * struct boot_info: collecting it, and putting the memory map into order.
  *
- * Rules: a loader's block is input like any other. Nothing in it is believed before it is checked, nothing
- * of it is used after boot_info_collect() has returned.
+ * Rules: a loader's block is input like any other. Nothing in it is believed before it is checked,
+ * nothing of it is used after boot_info_collect() has returned.
  */
 #include "boot/boot_info.h"
 
@@ -27,16 +27,15 @@ const void *boot_at(phys_t phys, u64 bytes)
 enum boot_region_type boot_region_type_of(u32 e820_type)
 {
     switch (e820_type) {
-    case E820_USABLE:
-        return BOOT_REGION_USABLE;
-    case E820_ACPI_TABLES:
-        return BOOT_REGION_ACPI;
+    case E820_USABLE: return BOOT_REGION_USABLE;
+    case E820_ACPI_TABLES: return BOOT_REGION_ACPI;
     default: /* firmware's own, unusable, persistent, or a kind invented later */
         return BOOT_REGION_RESERVED;
     }
 }
 
-const char *boot_add_region(struct boot_info *info, phys_t start, u64 bytes, enum boot_region_type type)
+const char *boot_add_region(struct boot_info *info, phys_t start, u64 bytes,
+                            enum boot_region_type type)
 {
     if (bytes == 0)
         return NULL;
@@ -49,7 +48,8 @@ const char *boot_add_region(struct boot_info *info, phys_t start, u64 bytes, enu
     return NULL;
 }
 
-const char *boot_add_module(struct boot_info *info, phys_t start, u64 bytes, const char *name, size_t max)
+const char *boot_add_module(struct boot_info *info, phys_t start, u64 bytes, const char *name,
+                            size_t max)
 {
     if (start + bytes < start)
         return "a boot module wraps around the end of the address space";

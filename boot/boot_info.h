@@ -1,14 +1,15 @@
 /*
  * What the boot loader told us, normalised: the same structure from GRUB (multiboot2, BIOS or
- * UEFI) and from QEMU's -kernel (PVH). Everything in it is a copy; nothing points into loader memory.
+ * UEFI) and from QEMU's -kernel (PVH). Everything in it is a copy; nothing points into loader
+ * memory.
  */
 #ifndef BOOT_BOOT_INFO_H
 #define BOOT_BOOT_INFO_H
 
 #include "lib/types.h"
 
-#define BOOT_MAX_REGIONS 256
-#define BOOT_MAX_MODULES 4
+#define BOOT_MAX_REGIONS  256
+#define BOOT_MAX_MODULES  4
 #define BOOT_CMDLINE_SIZE 4096
 
 enum boot_protocol { BOOT_MULTIBOOT2, BOOT_PVH };

@@ -9,7 +9,7 @@
 #include "boot/parse.h"
 #include "lib/string.h"
 
-#define MULTIBOOT2_ALIGN 8
+#define MULTIBOOT2_ALIGN     8
 #define MULTIBOOT2_MAX_BYTES (1u << 20) /* far more than any loader writes */
 
 enum tag_type {
@@ -115,9 +115,12 @@ static const struct tag_reader {
     {TAG_CMDLINE, sizeof(struct tag) + 1, read_cmdline, "the command line tag is too short"},
     {TAG_LOADER_NAME, sizeof(struct tag) + 1, read_loader_name, "the loader name tag is too short"},
     {TAG_MODULE, sizeof(struct module_tag), read_module, "a module tag is too short"},
-    {TAG_MEMORY_MAP, sizeof(struct memory_map_tag), read_memory_map, "the memory map tag is too short"},
-    {TAG_RSDP_V1, sizeof(struct tag) + 20, read_rsdp_v1, "the ACPI 1.0 root pointer tag is too short"},
-    {TAG_RSDP_V2, sizeof(struct tag) + 36, read_rsdp_v2, "the ACPI 2.0 root pointer tag is too short"},
+    {TAG_MEMORY_MAP, sizeof(struct memory_map_tag), read_memory_map,
+     "the memory map tag is too short"},
+    {TAG_RSDP_V1, sizeof(struct tag) + 20, read_rsdp_v1,
+     "the ACPI 1.0 root pointer tag is too short"},
+    {TAG_RSDP_V2, sizeof(struct tag) + 36, read_rsdp_v2,
+     "the ACPI 2.0 root pointer tag is too short"},
 };
 
 static const char *read_tag(const struct tag *tag, struct boot_info *info)
@@ -125,7 +128,8 @@ static const char *read_tag(const struct tag *tag, struct boot_info *info)
     for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
         if (readers[i].type != tag->type)
             continue;
-        return tag->bytes < readers[i].min_bytes ? readers[i].too_short : readers[i].read(tag, info);
+        return tag->bytes < readers[i].min_bytes ? readers[i].too_short
+                                                 : readers[i].read(tag, info);
     }
     return NULL;
 }

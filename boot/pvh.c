@@ -6,10 +6,10 @@
 #include "boot/parse.h"
 #include "lib/string.h"
 
-#define PVH_MAGIC 0x336ec578
+#define PVH_MAGIC            0x336ec578
 #define RSDP_REVISION_OFFSET 15
-#define RSDP_BYTES_V1 20
-#define RSDP_BYTES_V2 36
+#define RSDP_BYTES_V1        20
+#define RSDP_BYTES_V2        36
 
 struct pvh_start_info {
     u32 magic;
@@ -19,7 +19,7 @@ struct pvh_start_info {
     u64 modules;
     u64 cmdline;
     u64 rsdp;
-    u64 memory_map;     /* version 1 on */
+    u64 memory_map; /* version 1 on */
     u32 n_memory_map;
     u32 reserved;
 };
@@ -56,8 +56,8 @@ static const char *read_memory_map(const struct pvh_start_info *start, struct bo
     if (!map)
         return "the PVH memory map is empty or lies above 4 GiB";
     for (u32 i = 0; i < start->n_memory_map; i++) {
-        const char *wrong = boot_add_region(info, map[i].start, map[i].bytes,
-                                            boot_region_type_of(map[i].type));
+        const char *wrong =
+            boot_add_region(info, map[i].start, map[i].bytes, boot_region_type_of(map[i].type));
         if (wrong)
             return wrong;
     }

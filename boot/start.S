@@ -16,7 +16,8 @@
  *
  * There must be no Multiboot1 header: QEMU would try it before the PVH note, and refuse.
  *
- * Sources: Multiboot2 specification 3.1; Xen "x86/HVM direct boot ABI" (PVH); Intel SDM vol. 3, 4.5, 9.8.5.
+ * Sources: Multiboot2 specification 3.1; Xen "x86/HVM direct boot ABI" (PVH); Intel SDM vol. 3,
+ * 4.5, 9.8.5.
  */
 
 #define MULTIBOOT2_HEADER_MAGIC 0xe85250d6
@@ -60,8 +61,11 @@ multiboot2_header:
     .long MULTIBOOT2_HEADER_MAGIC
     .long MULTIBOOT2_ARCH_I386
     .long multiboot2_header_end - multiboot2_header
-    .long -(MULTIBOOT2_HEADER_MAGIC + MULTIBOOT2_ARCH_I386 + (multiboot2_header_end - multiboot2_header))
-    /* What we want to be told: command line, modules, memory map, ACPI root pointers (optional: 1). */
+    .set checksum, MULTIBOOT2_HEADER_MAGIC + MULTIBOOT2_ARCH_I386
+    .long -(checksum + (multiboot2_header_end - multiboot2_header))
+    /*
+     * What we want to be told: command line, modules, memory map, ACPI root pointers (optional: 1).
+     */
     .balign 8
 1:  .short 1, 1
     .long 2f - 1b
@@ -233,7 +237,7 @@ start64:
 message_loader:
     .asciz "\r\nFaultline: started by a boot loader that speaks neither Multiboot2 nor PVH. Halted.\r\n"
 message_long_mode:
-    .asciz "\r\nFaultline: this CPU has no 64-bit mode (for QEMU: qemu-system-x86_64 with a 64-bit -cpu). Halted.\r\n"
+    .asciz "\r\nFaultline: this CPU has no 64-bit mode (in QEMU: choose a 64-bit -cpu). Halted.\r\n"
 message_status:
     .ascii "panic\n"
 message_status_end:

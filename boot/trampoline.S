@@ -1,12 +1,13 @@
 /*
- * Where the other CPUs begin: in real mode, at the start of the page below 1 MiB that the start-up IPI named.
- * smp_start_all() copies this code there, with arguments at its end.
+ * Where the other CPUs begin: in real mode, at the start of the page below 1 MiB that the start-up
+ * IPI named. smp_start_all() copies this code there, with arguments at its end.
  *
- *   real mode -> protected mode -> long mode with the boot page tables (which map this page where it
+ *   real mode -> protected mode -> long mode with the boot page tables (which map this page where
+ *   it
  *   is, and the kernel) -> kernel page tables -> smp_cpu_main(cpu) on a stack of its own
  *
- * The code does not know its address: ebx holds it throughout, and both far pointers are completed here.
- * A CPU for which the arguments are not meant (it woke up too late) halts.
+ * The code does not know its address: ebx holds it throughout, and both far pointers are completed
+ * here. A CPU for which the arguments are not meant (it woke up too late) halts.
  *
  * Source: Intel SDM vol. 3, 8.4.4, 9.8.5.
  */

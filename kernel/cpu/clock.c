@@ -1,15 +1,15 @@
 /*
  * Nanoseconds from the time-stamp counter: ns = base + (ticks * mult) >> 56, in 128 bits, with
- * mult = 10^9 * 2^56 / hz. For 1 GHz mult is 2^56 exactly, so virtual time passes unrounded; for others the
- * error is below one part in 10^15.
+ * mult = 10^9 * 2^56 / hz. For 1 GHz mult is 2^56 exactly, so virtual time passes unrounded; for
+ * others the error is below one part in 10^15.
  */
 #include "kernel/cpu/clock.h"
 
 #include "kernel/log/log.h"
 
 #define NS_PER_SECOND 1000000000ul
-#define SHIFT 56
-#define MIN_HZ 4000000ul /* below, mult would not fit */
+#define SHIFT         56
+#define MIN_HZ        4000000ul /* below, mult would not fit */
 
 typedef unsigned __int128 u128;
 
@@ -36,7 +36,10 @@ static u64 divide_128(u64 high, u64 low, u64 divisor)
 {
     u64 quotient, remainder;
 
-    __asm__("divq %4" : "=a"(quotient), "=d"(remainder) : "0"(low), "1"(high), "rm"(divisor) : "cc");
+    __asm__("divq %4"
+            : "=a"(quotient), "=d"(remainder)
+            : "0"(low), "1"(high), "rm"(divisor)
+            : "cc");
     return quotient;
 }
 

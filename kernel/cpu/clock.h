@@ -1,7 +1,7 @@
 /*
  * The kernel's clock: nanoseconds since boot, from the time-stamp counter.
- * The rate is measured or known (under `icount` TSC is virtual nanoseconds, 1 GHz exactly); until it is
- * set the clock assumes 1 GHz. Monotonic on each CPU.
+ * The rate is measured or known (under `icount` TSC is virtual nanoseconds, 1 GHz exactly); until
+ * it is set the clock assumes 1 GHz. Monotonic on each CPU.
  */
 #ifndef KERNEL_CPU_CLOCK_H
 #define KERNEL_CPU_CLOCK_H
@@ -15,12 +15,13 @@ static inline u64 tsc_read(void)
     return (u64)hi << 32 | lo;
 }
 
-u64 clock_ns(void);                  /* nanoseconds since boot */
-u64 clock_wall_ns(void);             /* nanoseconds since 1970 (RTC at boot + clock_ns) */
-void clock_set_frequency(u64 hz);    /* called by drivers/timer once */
-void clock_set_wall(u64 epoch_ns);   /* wall time now */
+u64 clock_ns(void);                /* nanoseconds since boot */
+u64 clock_wall_ns(void);           /* nanoseconds since 1970 (RTC at boot + clock_ns) */
+void clock_set_frequency(u64 hz);  /* called by drivers/timer once */
+void clock_set_wall(u64 epoch_ns); /* wall time now */
 u64 clock_frequency(void);
 
-extern bool clock_is_icount;         /* `icount` on the command line: virtual time, no time-outs for real devices */
+extern bool
+    clock_is_icount; /* `icount` on the command line: virtual time, no time-outs for real devices */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Switching kernel stacks. What the caller of context_switch() may lose anyway (System V ABI) is not
- * saved; the rest lies on the stack that is left behind:
+ * Switching kernel stacks. What the caller of context_switch() may lose anyway (System V ABI) is
+ * not saved; the rest lies on the stack that is left behind:
  *
  *     rsp -> r15 r14 r13 r12 rbx rbp return address
  */

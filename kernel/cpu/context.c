@@ -3,7 +3,7 @@
  */
 #include "kernel/cpu/context.h"
 
-#define MSR_FS_BASE 0xc0000100u
+#define MSR_FS_BASE        0xc0000100u
 #define MSR_KERNEL_GS_BASE 0xc0000102u /* while in the kernel: the program's */
 
 /* What context_switch() pops, lowest address first. */

@@ -10,8 +10,8 @@
 #include "kernel/sync/atomic.h"
 #include "lib/string.h"
 
-#define MSR_GS_BASE 0xc0000101u
-#define MSR_KERNEL_GS_BASE 0xc0000102u
+#define MSR_GS_BASE         0xc0000101u
+#define MSR_KERNEL_GS_BASE  0xc0000102u
 #define CPUID_APIC_ID_SHIFT 24
 
 extern char __percpu_start[], __percpu_end[], __percpu_image[];

@@ -11,17 +11,17 @@
 #include "kernel/cpu/trap.h"
 #include "lib/string.h"
 
-#define MSR_STAR 0xc0000081u
-#define MSR_LSTAR 0xc0000082u
-#define MSR_FMASK 0xc0000084u
+#define MSR_STAR       0xc0000081u
+#define MSR_LSTAR      0xc0000082u
+#define MSR_FMASK      0xc0000084u
 #define STAR_USER_BASE 0x1bul /* SYSRET: stack segment base + 8, code segment base + 16 */
 
-#define RFLAGS_TF (1ul << 8)
-#define RFLAGS_DF (1ul << 10)
+#define RFLAGS_TF   (1ul << 8)
+#define RFLAGS_DF   (1ul << 10)
 #define RFLAGS_IOPL (3ul << 12)
-#define RFLAGS_NT (1ul << 14)
-#define RFLAGS_RF (1ul << 16)
-#define RFLAGS_AC (1ul << 18)
+#define RFLAGS_NT   (1ul << 14)
+#define RFLAGS_RF   (1ul << 16)
+#define RFLAGS_AC   (1ul << 18)
 
 #define PKRU_INDEX 0
 
@@ -37,7 +37,9 @@ static struct cpuid cpuid(u32 leaf, u32 subleaf)
 {
     struct cpuid r;
 
-    __asm__ volatile("cpuid" : "=a"(r.a), "=b"(r.b), "=c"(r.c), "=d"(r.d) : "a"(leaf), "c"(subleaf));
+    __asm__ volatile("cpuid"
+                     : "=a"(r.a), "=b"(r.b), "=c"(r.c), "=d"(r.d)
+                     : "a"(leaf), "c"(subleaf));
     return r;
 }
 
@@ -109,8 +111,8 @@ void syscall_entry_enable(void)
 
     msr_write(MSR_STAR, STAR_USER_BASE << 48 | (u64)KERNEL_CS << 32);
     msr_write(MSR_LSTAR, (u64)trap_syscall_entry);
-    msr_write(MSR_FMASK, RFLAGS_TF | RFLAGS_IF | RFLAGS_DF | RFLAGS_IOPL | RFLAGS_NT | RFLAGS_RF |
-                             RFLAGS_AC);
+    msr_write(MSR_FMASK,
+              RFLAGS_TF | RFLAGS_IF | RFLAGS_DF | RFLAGS_IOPL | RFLAGS_NT | RFLAGS_RF | RFLAGS_AC);
 }
 
 /* A place in the text where STAC or CLAC belongs: three bytes that do nothing until patched. */
@@ -123,7 +125,8 @@ extern struct smap_site uaccess_smap_sites[], uaccess_smap_sites_end[];
 
 static void patch_sites(struct smap_site *from, struct smap_site *to)
 {
-    static const u8 stac[SMAP_SITE_BYTES] = {0x0f, 0x01, 0xcb}, clac[SMAP_SITE_BYTES] = {0x0f, 0x01, 0xca};
+    static const u8 stac[SMAP_SITE_BYTES] = {0x0f, 0x01, 0xcb},
+                    clac[SMAP_SITE_BYTES] = {0x0f, 0x01, 0xca};
 
     for (struct smap_site *site = from; site < to; site++)
         memcpy((char *)&site->place + site->place, site->is_stac ? stac : clac, SMAP_SITE_BYTES);

@@ -1,6 +1,7 @@
 /*
- * The extended state of user threads: x87, SSE, AVX and the protection-key register. The kernel itself uses none of
- * it (-mgeneral-regs-only), so it is saved and restored only when the CPU goes to another thread.
+ * The extended state of user threads: x87, SSE, AVX and the protection-key register. The kernel
+ * itself uses none of it (-mgeneral-regs-only), so it is saved and restored only when the CPU goes
+ * to another thread.
  *
  * With XSAVE the area has the standard format; without, it is an FXSAVE image.
  * Source: Intel SDM vol. 1, 10.5 (FXSAVE) and 13 (XSAVE).
@@ -9,14 +10,14 @@
 #include "kernel/cpu/setup.h"
 #include "lib/string.h"
 
-#define XSTATE_X87 (1ul << 0)
-#define XSTATE_SSE (1ul << 1)
-#define XSTATE_AVX (1ul << 2)
-#define XSTATE_PKRU (1ul << 9)
+#define XSTATE_X87        (1ul << 0)
+#define XSTATE_SSE        (1ul << 1)
+#define XSTATE_AVX        (1ul << 2)
+#define XSTATE_PKRU       (1ul << 9)
 #define XSTATE_PKRU_INDEX 9
 
-#define FXSAVE_BYTES 512
-#define FCW_DEFAULT 0x37f    /* all exceptions masked, extended precision */
+#define FXSAVE_BYTES  512
+#define FCW_DEFAULT   0x37f  /* all exceptions masked, extended precision */
 #define MXCSR_DEFAULT 0x1f80 /* all exceptions masked, round to nearest */
 
 #define CPUID_XSTATE 0xd
@@ -43,7 +44,9 @@ static void cpuid_xstate(u32 subleaf, u32 *a, u32 *b)
 {
     u32 c, d;
 
-    __asm__ volatile("cpuid" : "=a"(*a), "=b"(*b), "=c"(c), "=d"(d) : "a"(CPUID_XSTATE), "c"(subleaf));
+    __asm__ volatile("cpuid"
+                     : "=a"(*a), "=b"(*b), "=c"(c), "=d"(d)
+                     : "a"(CPUID_XSTATE), "c"(subleaf));
 }
 
 /* Boot CPU, once, before fpu_enable(). The size is known only after XCR0 has been set. */
@@ -100,7 +103,8 @@ void fpu_save(void *area)
     u64 mask = cpu_features.xsave_mask;
 
     if (cpu_features.xsave)
-        __asm__ volatile("xsave64 (%0)" ::"r"(area), "a"((u32)mask), "d"((u32)(mask >> 32)) : "memory");
+        __asm__ volatile("xsave64 (%0)" ::"r"(area), "a"((u32)mask), "d"((u32)(mask >> 32))
+                         : "memory");
     else
         __asm__ volatile("fxsave64 (%0)" ::"r"(area) : "memory");
 }
@@ -110,7 +114,8 @@ void fpu_restore(const void *area)
     u64 mask = cpu_features.xsave_mask;
 
     if (cpu_features.xsave)
-        __asm__ volatile("xrstor64 (%0)" ::"r"(area), "a"((u32)mask), "d"((u32)(mask >> 32)) : "memory");
+        __asm__ volatile("xrstor64 (%0)" ::"r"(area), "a"((u32)mask), "d"((u32)(mask >> 32))
+                         : "memory");
     else
         __asm__ volatile("fxrstor64 (%0)" ::"r"(area) : "memory");
     if (cpu_features.pku && !cpu_features.pkru_offset) /* not part of the area: the same for all */

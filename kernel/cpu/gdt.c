@@ -17,10 +17,10 @@
 
 #define SEGMENT_KERNEL_CODE 0x00af9b000000fffful
 #define SEGMENT_KERNEL_DATA 0x00cf93000000fffful
-#define SEGMENT_USER_DATA 0x00cff3000000fffful
-#define SEGMENT_USER_CODE 0x00affb000000fffful
+#define SEGMENT_USER_DATA   0x00cff3000000fffful
+#define SEGMENT_USER_CODE   0x00affb000000fffful
 #define SEGMENT_TSS_PRESENT 0x89ul
-#define TSS_SELECTOR 0x30
+#define TSS_SELECTOR        0x30
 
 struct tss {
     u32 reserved0;

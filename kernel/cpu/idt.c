@@ -5,10 +5,10 @@
 #include "kernel/cpu/setup.h"
 #include "kernel/cpu/trap.h"
 
-#define N_VECTORS 256
+#define N_VECTORS  256
 #define STUB_BYTES 16 /* distance of the stubs in trap.S */
 
-#define GATE_INTERRUPT 0x8e
+#define GATE_INTERRUPT     0x8e
 #define GATE_USER_MAY_CALL 0x60 /* privilege 3: INT3 and INTO */
 
 struct gate {
@@ -28,14 +28,10 @@ static struct gate idt[N_VECTORS] __attribute__((aligned(16)));
 static u8 ist_of(unsigned vector)
 {
     switch (vector) {
-    case TRAP_NMI:
-        return IST_NMI;
-    case TRAP_DOUBLE_FAULT:
-        return IST_DOUBLE_FAULT;
-    case TRAP_MACHINE_CHECK:
-        return IST_MACHINE_CHECK;
-    default:
-        return IST_NONE;
+    case TRAP_NMI: return IST_NMI;
+    case TRAP_DOUBLE_FAULT: return IST_DOUBLE_FAULT;
+    case TRAP_MACHINE_CHECK: return IST_MACHINE_CHECK;
+    default: return IST_NONE;
     }
 }
 

@@ -1,8 +1,8 @@
 /*
  * Interrupt vectors: who handles which, and how often each came.
  *
- * Dispatch takes no lock: a slot's handler is written last when it is taken and first when it is given up.
- * A driver gives its vector up only after its device has been silenced.
+ * Dispatch takes no lock: a slot's handler is written last when it is taken and first when it is
+ * given up. A driver gives its vector up only after its device has been silenced.
  */
 #include "kernel/cpu/irq.h"
 
@@ -68,7 +68,8 @@ void irq_register_fixed(unsigned vector, const char *name, irq_handler handler, 
 
 u64 irq_count(unsigned vector, unsigned cpu)
 {
-    return vector < N_VECTORS && cpu_get(cpu) ? READ_ONCE((*percpu_of(irq_counts, cpu))[vector]) : 0;
+    return vector < N_VECTORS && cpu_get(cpu) ? READ_ONCE((*percpu_of(irq_counts, cpu))[vector])
+                                              : 0;
 }
 
 const char *irq_name(unsigned vector)

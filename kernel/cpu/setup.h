@@ -13,12 +13,18 @@ enum cpu_ist { IST_NONE, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK, IST_COUNT
 void cpu_detect_features(void);
 /* Switches them on, on the calling CPU. */
 void cpu_enable_features(void);
-/* Turns the SMAP places of trap.S and uaccess.S into STAC and CLAC where the CPU has them. Once, text writable. */
+/*
+ * Turns the SMAP places of trap.S and uaccess.S into STAC and CLAC where the CPU has them. Once,
+ * text writable.
+ */
 void cpu_patch_smap(void);
 void fpu_detect(void);
 void fpu_enable(void);
 
-/* Fills in the GDT and TSS of a CPU whose per-CPU copy is at percpu_delta, and loads them on the caller. */
+/*
+ * Fills in the GDT and TSS of a CPU whose per-CPU copy is at percpu_delta, and loads them on the
+ * caller.
+ */
 void gdt_prepare(struct cpu *cpu);
 void gdt_load(struct cpu *cpu);
 void gdt_set_ist(struct cpu *cpu, enum cpu_ist slot, void *stack_top);
@@ -31,7 +37,10 @@ void cpu_register(struct cpu *cpu);
 void cpu_set_online(struct cpu *cpu);
 /* The struct cpu in the copy of the .percpu section at `delta`. */
 struct cpu *cpu_at_delta(u64 delta);
-/* Everything a CPU does for itself once it has its struct cpu: GS base, GDT, IDT, features, system call entry. */
+/*
+ * Everything a CPU does for itself once it has its struct cpu: GS base, GDT, IDT, features, system
+ * call entry.
+ */
 void cpu_init_this(struct cpu *cpu);
 
 void syscall_entry_enable(void);

@@ -1,6 +1,7 @@
 /*
  * For assembly only: STAC and CLAC as places that cpu_patch_smap() fills in on CPUs that have SMAP.
- * A file that uses them ends with SMAP_SITES_END(name), and begins its table with SMAP_SITES_BEGIN(name).
+ * A file that uses them ends with SMAP_SITES_END(name), and begins its table with
+ * SMAP_SITES_BEGIN(name).
  */
 #ifndef KERNEL_CPU_SMAP_H
 #define KERNEL_CPU_SMAP_H

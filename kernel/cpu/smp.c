@@ -1,10 +1,11 @@
 /*
  * CPUs that call each other: functions run on other CPUs, and stopping them for good.
  *
- * smp_call() without locks or memory: each CPU has one request (kernel code is not preempted, and an
- * interrupt handler may not call), and one mask of the CPUs whose request it still has to answer. Setting the
- * first bit of the mask sends the interrupt; whoever answers takes all bits at once. A CPU that waits for its own
- * request answers others in the loop, so CPUs that call each other do not wait in a circle.
+ * smp_call() without locks or memory: each CPU has one request (kernel code is not preempted, and
+ * an interrupt handler may not call), and one mask of the CPUs whose request it still has to
+ * answer. Setting the first bit of the mask sends the interrupt; whoever answers takes all bits at
+ * once. A CPU that waits for its own request answers others in the loop, so CPUs that call each
+ * other do not wait in a circle.
  */
 #include "kernel/cpu/smp.h"
 
@@ -130,7 +131,10 @@ static void on_stop_interrupt(void *context)
     halt_for_good();
 }
 
-/* Nothing but a panic sends NMIs here. A stray one is counted and ignored: it may have hit the log's own lock. */
+/*
+ * Nothing but a panic sends NMIs here. A stray one is counted and ignored: it may have hit the
+ * log's own lock.
+ */
 static void on_nmi(struct trap_frame *frame)
 {
     (void)frame;

@@ -18,26 +18,32 @@ struct smp_ops {
 void smp_set_ops(const struct smp_ops *ops);
 
 /*
- * Where this room gets memory from; set by kernel/main.c once mm/core works, before smp_start_all(). From then on
- * the boot CPU's double-fault, NMI and machine-check stacks have guard pages too.
+ * Where this room gets memory from; set by kernel/main.c once mm/core works, before
+ * smp_start_all(). From then on the boot CPU's double-fault, NMI and machine-check stacks have
+ * guard pages too.
  *   pages(n)  n contiguous cleared pages, NULL when out of memory
- *   stack()   the lowest usable byte of CPU_STACK_BYTES with an unmapped page below, NULL when out of memory
+ *   stack()   the lowest usable byte of CPU_STACK_BYTES with an unmapped page below, NULL when out
+ *             of memory
  */
 void smp_set_allocator(void *(*pages)(unsigned n), void *(*stack)(void));
 
 /*
  * Starts every CPU whose APIC id is in the list (the boot CPU's is skipped), at most `max` in all.
- * Each runs `entry` on its own idle stack with interrupts off, GDT, TSS, IDT, per-CPU data, paging and features set up.
+ * Each runs `entry` on its own idle stack with interrupts off, GDT, TSS, IDT, per-CPU data, paging
+ * and features set up.
  *   trampoline_phys  a free page below 1 MiB
  * => number of CPUs online. A CPU that does not answer is reported in the log and left out.
  */
-unsigned smp_start_all(const u32 *apic_ids, unsigned n, unsigned max, phys_t trampoline_phys, void (*entry)(void));
+unsigned smp_start_all(const u32 *apic_ids, unsigned n, unsigned max, phys_t trampoline_phys,
+                       void (*entry)(void));
 
 void ipi_send(unsigned cpu, u8 vector);
 
 /*
- * Runs fn(arg) on every online CPU of the mask except the caller's, in interrupt context, and waits until all are done.
- * => Interrupts must be on (a CPU that waits answers other CPUs' calls), unless the mask is empty. Must not be called from interrupt context.
+ * Runs fn(arg) on every online CPU of the mask except the caller's, in interrupt context, and waits
+ * until all are done.
+ * => Interrupts must be on (a CPU that waits answers other CPUs' calls), unless the mask is empty.
+ *    Must not be called from interrupt context.
  */
 void smp_call(cpumask_t mask, void (*fn)(void *arg), void *arg);
 

@@ -10,8 +10,8 @@
  *   waits for is_online                     <-    is_online
  *   the next one                                  entry()
  *
- * A CPU that does not answer in time keeps what was prepared for it: should it wake up later, it finds the page
- * closed (its arguments belong to another CPU), and halts.
+ * A CPU that does not answer in time keeps what was prepared for it: should it wake up later, it
+ * finds the page closed (its arguments belong to another CPU), and halts.
  *
  * Source: Intel SDM vol. 3, 8.4.4 (INIT-SIPI-SIPI); MultiProcessor Specification 1.4, B.4.
  */
@@ -24,20 +24,20 @@
 
 #define DIRECT_BASE 0xffff800000000000ul /* DIRECT_MAP_BASE of mm/core, which is above us */
 
-#define INIT_DELAY_NS 10000000ul
-#define STARTUP_DELAY_NS 200000ul
-#define ANSWER_TIMEOUT_NS 5000000000ul  /* a loaded host may be slow to run it at all */
+#define INIT_DELAY_NS        10000000ul
+#define STARTUP_DELAY_NS     200000ul
+#define ANSWER_TIMEOUT_NS    5000000000ul /* a loaded host may be slow to run it at all */
 #define UNDER_WAY_TIMEOUT_NS 30000000000ul
-#define STARTUP_ATTEMPTS 2
+#define STARTUP_ATTEMPTS     2
 
 /* At the end of the trampoline (boot/trampoline.S knows the offsets). */
 struct trampoline_arguments {
-    u64 boot_cr3;     /* identity map of low memory, and the kernel */
+    u64 boot_cr3; /* identity map of low memory, and the kernel */
     u64 efer;
     u64 kernel_cr3;
     u64 stack_top;
     struct cpu *cpu;
-    u32 apic_id;      /* whom all this is for */
+    u32 apic_id; /* whom all this is for */
     u32 taken;
 };
 _Static_assert(sizeof(struct trampoline_arguments) == 48, "boot/trampoline.S");
@@ -117,7 +117,8 @@ static bool start_cpu(struct cpu *cpu, phys_t trampoline_phys)
 {
     const struct smp_ops *ops = smp_get_ops();
     char *page = (char *)DIRECT_BASE + trampoline_phys;
-    struct trampoline_arguments *args = (void *)(page + (ap_trampoline_arguments - ap_trampoline_start));
+    struct trampoline_arguments *args =
+        (void *)(page + (ap_trampoline_arguments - ap_trampoline_start));
 
     *args = (struct trampoline_arguments){
         .boot_cr3 = (u64)boot_pml4,
@@ -147,7 +148,8 @@ unsigned smp_start_all(const u32 *apic_ids, unsigned n, unsigned max, phys_t tra
                        void (*entry)(void))
 {
     ASSERT(alloc_pages && smp_get_ops());
-    ASSERT(trampoline_phys && trampoline_phys < (1ul << 20) && IS_ALIGNED(trampoline_phys, PAGE_SIZE));
+    ASSERT(trampoline_phys && trampoline_phys < (1ul << 20) &&
+           IS_ALIGNED(trampoline_phys, PAGE_SIZE));
     max = MIN(max, (unsigned)MAX_CPUS);
     cpu_entry = entry;
     memcpy((char *)DIRECT_BASE + trampoline_phys, ap_trampoline_start,

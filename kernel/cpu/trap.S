@@ -1,14 +1,17 @@
 /*
- * The doors into the kernel, and back out: 256 stubs for traps and interrupts, the SYSCALL entry, and
- * the first way into user mode.
+ * The doors into the kernel, and back out: 256 stubs for traps and interrupts, the SYSCALL entry,
+ * and the first way into user mode.
  *
- * Every door pushes a whole `struct trap_frame` and calls C with its address. The CFI here describes
- * the frame as a signal frame, so gdb walks from any handler into the interrupted code, user or kernel.
+ * Every door pushes a whole `struct trap_frame` and calls C with its address. The CFI here
+ * describes the frame as a signal frame, so gdb walks from any handler into the interrupted code,
+ * user or kernel.
  *
  * Which GS base is active?
  *   ordinary doors   came from user mode (cs) <=> the program's; swapped at once
- *   paranoid doors   NMI, double fault, machine check: they may hit the few instructions between a door and
- *                    its SWAPGS. The kernel's GS base is negative, a program's never is (FSGSBASE is off).
+ *   paranoid doors   NMI, double fault, machine check: they may hit the few instructions between a
+ *   door and
+ *                    its SWAPGS. The kernel's GS base is negative, a program's never is (FSGSBASE
+ *                    is off).
  * IRET and SYSRET to user mode cannot fault: trap.c makes every frame safe first.
  *
  * Sources: Intel SDM vol. 3, 6.14 (64-bit interrupts), 5.8.8 (SYSCALL, SYSRET); DWARF 5, 6.4.
@@ -180,7 +183,10 @@ trap_paranoid_return:
     .cfi_endproc
     .size trap_paranoid, . - trap_paranoid
 
-/* rax: number; rdi rsi rdx r10 r8 r9: arguments; rcx: return address; r11: flags. Interrupts are off. */
+/*
+ * rax: number; rdi rsi rdx r10 r8 r9: arguments; rcx: return address; r11: flags. Interrupts are
+ * off.
+ */
     .globl trap_syscall_entry, trap_syscall_return
     .type trap_syscall_entry, @function
 trap_syscall_entry:

@@ -5,9 +5,9 @@
  *   trap_syscall()             SYSCALL
  *   trap_dispatch_paranoid()   NMI, double fault, machine check: stacks of their own, no hooks
  *
- * Rules: a door is entered and left with interrupts off. Exceptions and system calls turn them on in between
- * (exceptions only where they were on), interrupts do not. Every frame that returns to user mode
- * passes prepare_return_to_user().
+ * Rules: a door is entered and left with interrupts off. Exceptions and system calls turn them on
+ * in between (exceptions only where they were on), interrupts do not. Every frame that returns to
+ * user mode passes prepare_return_to_user().
  */
 #include "kernel/cpu/trap.h"
 
@@ -18,8 +18,8 @@
 #define N_EXCEPTIONS 32
 
 #define RFLAGS_ALWAYS_1 (1ul << 1)
-#define RFLAGS_TF (1ul << 8)
-#define RFLAGS_RF (1ul << 16)
+#define RFLAGS_TF       (1ul << 8)
+#define RFLAGS_RF       (1ul << 16)
 /* Carry, parity, adjust, zero, sign, trap, direction, overflow, resume, alignment check, ID. */
 #define RFLAGS_USER (0xd5ul | RFLAGS_TF | 1ul << 10 | 1ul << 11 | RFLAGS_RF | 1ul << 18 | 1ul << 21)
 
@@ -186,7 +186,10 @@ bool trap_sysret_is_safe(const struct trap_frame *frame)
            (frame->rflags & (RFLAGS_IF | RFLAGS_TF | RFLAGS_RF)) == RFLAGS_IF;
 }
 
-/* A frame whose rip cannot be a program's is a protection fault of the program, not of the kernel's IRET. */
+/*
+ * A frame whose rip cannot be a program's is a protection fault of the program, not of the kernel's
+ * IRET.
+ */
 static void raise_protection_fault(struct trap_frame *frame)
 {
     frame->vector = TRAP_PROTECTION;

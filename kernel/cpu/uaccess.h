@@ -1,7 +1,7 @@
 /*
  * The instructions that touch user memory from the kernel, with SMAP opened around them and an
- * exception-table entry each. They may fault: the page-fault handler serves the fault like the program's
- * own, or ends it at the fixup. Range checks are the caller's (mm/user_memory.h).
+ * exception-table entry each. They may fault: the page-fault handler serves the fault like the
+ * program's own, or ends it at the fixup. Range checks are the caller's (mm/user_memory.h).
  */
 #ifndef KERNEL_CPU_UACCESS_H
 #define KERNEL_CPU_UACCESS_H

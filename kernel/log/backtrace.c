@@ -6,16 +6,18 @@
  * trap.S do not push a frame of their own: what C returns to there tells that the trap frame lies
  * right above, and the interrupted rip and rbp are in it.
  *
- * A function that calls nobody may have no frame: then the word at the interrupted rsp is its return address,
- * which would be passed over. Where that word points into the text it is shown with a question mark.
+ * A function that calls nobody may have no frame: then the word at the interrupted rsp is its
+ * return address, which would be passed over. Where that word points into the text it is shown with
+ * a question mark.
  *
- * Nothing on the way is trusted: words are read with kernel_probe_read(), and the walk only goes upwards.
+ * Nothing on the way is trusted: words are read with kernel_probe_read(), and the walk only goes
+ * upwards.
  */
 #include "kernel/cpu/trap.h"
 #include "kernel/cpu/uaccess.h"
 #include "kernel/log/internal.h"
 
-#define MAX_FRAMES 1000 /* steps; a function that calls itself takes two lines however deep it is */
+#define MAX_FRAMES  1000 /* steps; a function that calls itself takes two lines however deep it is */
 #define KERNEL_HALF 0xffff800000000000ul
 
 extern char trap_dispatch_return[], trap_paranoid_return[], trap_syscall_return[];
@@ -78,7 +80,8 @@ static bool cross_door(struct walk *w, u64 addr, line_fn line)
         return false;
     bool user = (cs & 3) == 3;
     if (vector == TRAP_PAGE_FAULT)
-        line("  -- %s on %#lx, in %s mode", trap_name(vector), fault_address, user ? "user" : "kernel");
+        line("  -- %s on %#lx, in %s mode", trap_name(vector), fault_address,
+             user ? "user" : "kernel");
     else
         line("  -- %s %#lx, in %s mode", trap_name(vector), vector, user ? "user" : "kernel");
     *w = (struct walk){.rip = rip, .rbp = rbp};

@@ -6,10 +6,10 @@
 #include "kernel/cpu/cpu.h"
 #include "kernel/log/internal.h"
 
-#define COM1_DATA 0x3f8
-#define COM1_LINE_STATUS (COM1_DATA + 5)
+#define COM1_DATA            0x3f8
+#define COM1_LINE_STATUS     (COM1_DATA + 5)
 #define LINE_STATUS_CAN_SEND 0x20
-#define MAX_POLLS 100000
+#define MAX_POLLS            100000
 
 static void put_byte(u8 byte)
 {

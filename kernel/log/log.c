@@ -2,7 +2,8 @@
  * Log lines: formatted into one buffer, handed whole to every sink, one line at a time.
  *
  * The lock is a bare word and not a spinlock: the lock-order checker logs too, and a panic must get
- * through whoever holds it. Interrupts are off while it is held, so no handler waits for its own CPU.
+ * through whoever holds it. Interrupts are off while it is held, so no handler waits for its own
+ * CPU.
  */
 #include "kernel/log/log.h"
 
@@ -12,15 +13,18 @@
 #include "kernel/sync/atomic.h"
 #include "lib/format.h"
 
-#define NS_PER_SECOND 1000000000ul
+#define NS_PER_SECOND      1000000000ul
 #define NS_PER_MICROSECOND 1000ul
 
-static u32 line_lock;                  /* 1: a line is being written */
+static u32 line_lock;                    /* 1: a line is being written */
 static char line_buffer[LOG_LINE_BYTES]; /* guarded by line_lock */
-static struct log_sink *sinks;         /* grows at the head only; under line_lock */
+static struct log_sink *sinks;           /* grows at the head only; under line_lock */
 static enum log_level max_level = LOG_INFO;
 
-/* The CPU that panics passes over the lock: its holder has been stopped, or is itself. Others wait to be stopped. */
+/*
+ * The CPU that panics passes over the lock: its holder has been stopped, or is itself. Others wait
+ * to be stopped.
+ */
 static bool take_line(void)
 {
     bool irqs = irq_save_disable();

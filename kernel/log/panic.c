@@ -2,9 +2,9 @@
  * The kernel's last words: what happened, where, whose, what was held, how we got here, and what
  * happened before.
  *
- * A panic trusts nothing. Other CPUs are stopped first; no lock is taken; the report is made of parts, and a
- * part that itself fails (a broken list, a bad pointer) is left where it is, and the next one follows.
- * Two CPUs that panic at once: the first one speaks, the other one is stopped.
+ * A panic trusts nothing. Other CPUs are stopped first; no lock is taken; the report is made of
+ * parts, and a part that itself fails (a broken list, a bad pointer) is left where it is, and the
+ * next one follows. Two CPUs that panic at once: the first one speaks, the other one is stopped.
  */
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/smp.h"
@@ -16,7 +16,7 @@
 #include "lib/string.h"
 
 #define TRACE_EVENTS_SHOWN 24
-#define NOBODY 0
+#define NOBODY             0
 
 static u32 panicking_cpu; /* index + 1; NOBODY */
 
@@ -93,8 +93,9 @@ static void print_where(void)
     u64 rip = frame_copy.rip;
     char text[SYMBOL_TEXT_BYTES];
 
-    panic_line("at %#018lx (%s), CPU %u of %u, %lu.%06lu s after boot", rip, symbol_format(rip, text),
-               cpu_index(), cpu_count(), now / 1000000000, now % 1000000000 / 1000);
+    panic_line("at %#018lx (%s), CPU %u of %u, %lu.%06lu s after boot", rip,
+               symbol_format(rip, text), cpu_index(), cpu_count(), now / 1000000000,
+               now % 1000000000 / 1000);
 }
 
 static void print_registers(void)
@@ -102,10 +103,13 @@ static void print_registers(void)
     const struct trap_frame *f = &frame_copy;
 
     if (was_trap) {
-        panic_line("rax %016lx  rbx %016lx  rcx %016lx  rdx %016lx", f->rax, f->rbx, f->rcx, f->rdx);
-        panic_line("rsi %016lx  rdi %016lx  rbp %016lx  rsp %016lx", f->rsi, f->rdi, f->rbp, f->rsp);
+        panic_line("rax %016lx  rbx %016lx  rcx %016lx  rdx %016lx", f->rax, f->rbx, f->rcx,
+                   f->rdx);
+        panic_line("rsi %016lx  rdi %016lx  rbp %016lx  rsp %016lx", f->rsi, f->rdi, f->rbp,
+                   f->rsp);
         panic_line("r8  %016lx  r9  %016lx  r10 %016lx  r11 %016lx", f->r8, f->r9, f->r10, f->r11);
-        panic_line("r12 %016lx  r13 %016lx  r14 %016lx  r15 %016lx", f->r12, f->r13, f->r14, f->r15);
+        panic_line("r12 %016lx  r13 %016lx  r14 %016lx  r15 %016lx", f->r12, f->r13, f->r14,
+                   f->r15);
         panic_line("cs %04lx  ss %04lx  rflags %08lx  vector %lu (%s)  error %#lx", f->cs, f->ss,
                    f->rflags, f->vector, trap_name(f->vector), f->error);
     }
@@ -187,10 +191,16 @@ NORETURN static PRINTF_LIKE(3, 0) void panic_v(const struct trap_frame *frame, b
     print_report();
 }
 
+/* A frame that says only where its function was called. */
+static struct trap_frame caller_of(const u64 *own_frame)
+{
+    /* At the frame pointer lie the caller's, then the return address. */
+    return (struct trap_frame){.rip = own_frame[1], .rbp = own_frame[0], .cs = KERNEL_CS};
+}
+
 void panic(const char *fmt, ...)
 {
-    const u64 *own_frame = __builtin_frame_address(0); /* the caller's rbp, then the return address */
-    struct trap_frame caller = {.rip = own_frame[1], .rbp = own_frame[0], .cs = KERNEL_CS};
+    struct trap_frame caller = caller_of(__builtin_frame_address(0));
     va_list args;
 
     va_start(args, fmt);
@@ -199,8 +209,9 @@ void panic(const char *fmt, ...)
 
 void panic_frame(const struct trap_frame *frame, const char *fmt, ...)
 {
+    struct trap_frame caller = caller_of(__builtin_frame_address(0));
     va_list args;
 
     va_start(args, fmt);
-    panic_v(frame, true, fmt, args);
+    panic_v(frame ? frame : &caller, frame != NULL, fmt, args);
 }

@@ -1,5 +1,6 @@
 /*
- * Names of the kernel's functions, from the table that the link put into the image (tools/mksyms.py).
+ * Names of the kernel's functions, from the table that the link put into the image
+ * (tools/mksyms.py).
  */
 #include "kernel/log/internal.h"
 #include "lib/format.h"
@@ -44,6 +45,7 @@ const char *symbol_format(u64 addr, char buf[SYMBOL_TEXT_BYTES])
     if (name)
         format_to(buf, SYMBOL_TEXT_BYTES, "%s+%#lx", name, offset);
     else
-        format_to(buf, SYMBOL_TEXT_BYTES, "%s", addr >> 47 ? "not in the kernel's text" : "user code");
+        format_to(buf, SYMBOL_TEXT_BYTES, "%s",
+                  addr >> 47 ? "not in the kernel's text" : "user code");
     return buf;
 }

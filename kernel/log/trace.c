@@ -29,7 +29,9 @@ void trace_write(const char *format, u64 a, u64 b, u64 c, u64 d)
     struct trace_ring *ring = percpu_this(trace_ring);
     u64 slot = 1;
 
-    __asm__ volatile("xaddq %0, %1" : "+r"(slot), "+m"(ring->n_written)::"cc"); /* one instruction: no interrupt inside */
+    __asm__ volatile("xaddq %0, %1"
+                     : "+r"(slot),
+                       "+m"(ring->n_written)::"cc"); /* one instruction: no interrupt inside */
     ring->records[slot % TRACE_RING_EVENTS] = (struct trace_record){
         .time_ns = clock_ns(),
         .format = format,

@@ -20,16 +20,22 @@ struct trace_record {
 extern bool trace_on;
 void trace_write(const char *format, u64 a, u64 b, u64 c, u64 d);
 
-#define TRACE(format, a, b, c, d)                                                                  \
-    do {                                                                                           \
-        if (unlikely(READ_ONCE(trace_on)))                                                         \
-            trace_write(format, (u64)(a), (u64)(b), (u64)(c), (u64)(d));                           \
+#define TRACE(format, a, b, c, d)                                        \
+    do {                                                                 \
+        if (unlikely(READ_ONCE(trace_on)))                               \
+            trace_write(format, (u64)(a), (u64)(b), (u64)(c), (u64)(d)); \
     } while (0)
 
-/* Set by kernel/sched: pid of the task that runs on this CPU (any context). Until then events have pid 0. */
+/*
+ * Set by kernel/sched: pid of the task that runs on this CPU (any context). Until then events have
+ * pid 0.
+ */
 void trace_set_pid_source(u32 (*current_pid)(void));
 
-/* Calls `line` for the last `max` events of all CPUs, oldest first. Racy by nature; for panics and tests. */
+/*
+ * Calls `line` for the last `max` events of all CPUs, oldest first. Racy by nature; for panics and
+ * tests.
+ */
 void trace_print_last(unsigned max, void (*line)(const char *fmt, ...));
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * The readers of boot information, fed with blocks that a loader might write and blocks that none should.
+ * The readers of boot information, fed with blocks that a loader might write and blocks that none
+ * should.
  */
 #include "boot/boot_info.h"
 #include "boot/parse.h"
@@ -7,11 +8,18 @@
 #include "mm/core/page.h"
 #include "tests/kernel/ktest.h"
 
-#define BLOCK_BYTES 16384
-#define PVH_MAGIC 0x336ec578
+#define BLOCK_BYTES     16384
+#define PVH_MAGIC       0x336ec578
 #define FAR_ABOVE_4_GIB 0x123456789000ul
 
-enum { TAG_END = 0, TAG_CMDLINE = 1, TAG_MODULE = 3, TAG_MEMORY_MAP = 6, TAG_RSDP_V1 = 14, TAG_RSDP_V2 = 15 };
+enum {
+    TAG_END = 0,
+    TAG_CMDLINE = 1,
+    TAG_MODULE = 3,
+    TAG_MEMORY_MAP = 6,
+    TAG_RSDP_V1 = 14,
+    TAG_RSDP_V2 = 15
+};
 
 static u8 block[BLOCK_BYTES] __attribute__((aligned(64)));
 static struct boot_info info;
@@ -117,7 +125,9 @@ KTEST(boot, tag_beyond_the_block_is_refused)
     mb2_good_map();
     put_u32(TAG_CMDLINE);
     put_u32(4000);
+    strlcpy((char *)block + block_used, "not of the block", 32);
     KEXPECT(mb2_collect() != NULL);
+    KEXPECT_STREQ(info.cmdline, "");
 }
 
 KTEST(boot, tag_shorter_than_its_header_is_refused)

@@ -1,6 +1,6 @@
 /*
- * The CPU: protections that are on, per-CPU data, calls between CPUs, traps and the way back to user mode,
- * access to memory that may not be there, stacks and clocks.
+ * The CPU: protections that are on, per-CPU data, calls between CPUs, traps and the way back to
+ * user mode, access to memory that may not be there, stacks and clocks.
  */
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/context.h"
@@ -13,13 +13,14 @@
 #include "mm/core/page_table.h"
 #include "tests/kernel/ktest.h"
 
-#define RFLAGS_TF (1ul << 8)
-#define RFLAGS_IOPL (3ul << 12)
-#define RFLAGS_NT (1ul << 14)
-#define RFLAGS_AC (1ul << 18)
+#define RFLAGS_TF     (1ul << 8)
+#define RFLAGS_IOPL   (3ul << 12)
+#define RFLAGS_NT     (1ul << 14)
+#define RFLAGS_AC     (1ul << 18)
 #define NON_CANONICAL 0x0000800000000000ul
 
-extern char __text_start[], __text_end[], __rodata_start[], __rodata_end[], __data_start[], __bss_end[];
+extern char __text_start[], __text_end[], __rodata_start[], __rodata_end[], __data_start[],
+    __bss_end[];
 
 /* ---- Features and protections ---- */
 
@@ -341,8 +342,9 @@ KTEST(cpu, sysret_is_used_for_an_ordinary_return_only)
 
 KTEST(cpu, sysret_never_sees_a_non_canonical_address)
 {
-    static const u64 bad[] = {NON_CANONICAL, NON_CANONICAL + 2, 0x7ffffffffffful + 1, ~NON_CANONICAL,
-                              0x8000000000000000ul, 0xffff800000000000ul, (u64)-1};
+    static const u64 bad[] = {NON_CANONICAL,  NON_CANONICAL + 2,    0x7ffffffffffful + 1,
+                              ~NON_CANONICAL, 0x8000000000000000ul, 0xffff800000000000ul,
+                              (u64)-1};
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         struct trap_frame f = sysret_frame();
@@ -384,7 +386,8 @@ KTEST(cpu, trap_handler_sees_and_changes_the_registers)
     u64 rax, rip;
 
     trap_register(TRAP_BREAKPOINT, on_breakpoint);
-    __asm__ volatile("xorl %%eax, %%eax\n\tint3\n1:\tleaq 1b(%%rip), %1" : "=&a"(rax), "=r"(rip)::"memory");
+    __asm__ volatile("xorl %%eax, %%eax\n\tint3\n1:\tleaq 1b(%%rip), %1"
+                     : "=&a"(rax), "=r"(rip)::"memory");
     KEXPECT_EQ(rax, 77);
     KEXPECT_EQ(breakpoint_rip, rip);
     KEXPECT(breakpoint_interrupts);
@@ -440,8 +443,8 @@ KTEST(cpu, extended_state_is_saved_and_restored)
     memset(saved, 0, sizeof saved);
     fpu_save(saved);
     irq_restore(irqs);
-    KEXPECT_EQ(*(u16 *)saved, 0x37f);          /* x87 control word */
-    KEXPECT_EQ(*(u32 *)(saved + 24), 0x1f80);  /* MXCSR */
+    KEXPECT_EQ(*(u16 *)saved, 0x37f);         /* x87 control word */
+    KEXPECT_EQ(*(u32 *)(saved + 24), 0x1f80); /* MXCSR */
     KEXPECT_EQ(saved[160], 0x5a);
     KEXPECT_EQ(pkru, cpu_features.pku ? PKRU_DEFAULT : 0);
 }
@@ -459,7 +462,8 @@ KTEST(cpu, clock_follows_the_time_stamp_counter_exactly)
     }
     u64 t2 = tsc_read(), n1 = clock_ns(), t3 = tsc_read();
     /* n1 - n0 lies between the shortest and the longest time it can have been, rounding aside. */
-    u64 shortest = (u64)((unsigned __int128)(t2 - t1) * 1000000000), longest = (t3 - t0) * 1000000000ul;
+    u64 shortest = (u64)((unsigned __int128)(t2 - t1) * 1000000000),
+        longest = (t3 - t0) * 1000000000ul;
     KEXPECT((n1 - n0 + 1) * hz >= shortest);
     KEXPECT((n1 - n0) * hz <= longest + hz);
 }

@@ -1,5 +1,6 @@
 /*
- * What a panic is made of, tried without dying: symbols, backtraces through trap frames, the trace ring.
+ * What a panic is made of, tried without dying: symbols, backtraces through trap frames, the trace
+ * ring.
  */
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/trap.h"
@@ -9,7 +10,7 @@
 #include "lib/string.h"
 #include "tests/kernel/ktest.h"
 
-#define MAX_LINES 48
+#define MAX_LINES  48
 #define LINE_BYTES 160
 
 /* Lines that a report printed. */
