@@ -11,6 +11,7 @@ struct fresh_stack {
     u64 r15, r14, r13, r12, rbx, rbp;
     u64 return_address;
     u64 caller_of_start; /* 0: backtraces end here */
+    u64 unused;          /* context_start calls with the stack aligned to 16, as the ABI wants it */
 };
 
 u64 context_prepare(void *stack_top, void (*entry)(void *arg), void *arg)

@@ -1,0 +1,175 @@
+/*
+ * Threads that fault, arranged.
+ */
+#include "tests/kernel/fault_rig.h"
+
+#include "kernel/cpu/clock.h"
+#include "kernel/cpu/uaccess.h"
+#include "kernel/log/log.h"
+#include "kernel/sched/sync_point.h"
+#include "lib/string.h"
+#include "mm/core/tlb.h"
+#include "mm/knobs.h"
+#include "tests/kernel/threads.h"
+
+#define SETTLE_STEP_NS 50000ul
+
+static void default_knobs(void)
+{
+    knob_set("fault_retry", "once");
+    knob_set("fault_pin", "1");
+    knob_set("readahead", "ondemand");
+    knob_set("map_around_bytes", "65536");
+    knob_set("account", "faultline");
+}
+
+bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share)
+{
+    *rig = (struct fault_rig){.n_pages = n_pages};
+    default_knobs();
+    knob_set("readahead", "none");
+    knob_set("map_around_bytes", "4096");
+    rig->mm = mm_create();
+    rig->file = gated_file_create(n_pages);
+    if (!rig->mm || !rig->file)
+        return false;
+    s64 addr = mm_mmap(rig->mm, RIG_BASE, n_pages * PAGE_SIZE, prot, share | MAP_FIXED, &rig->file->mapped, 0);
+    return addr == (s64)RIG_BASE;
+}
+
+void rig_end(struct fault_rig *rig)
+{
+    sync_point_reset();
+    gate_open(rig->file->disk);
+    mm_put(rig->mm);
+    gated_file_destroy(rig->file);
+    default_knobs();
+}
+
+static void enter(struct mm *mm)
+{
+    struct task *task = task_current();
+    bool irqs = irq_save_disable();
+    task->mm = mm;
+    task->space = mm ? &mm->space : NULL;
+    tlb_switch_space(task->space);
+    irq_restore(irqs);
+}
+
+static void actor_main(void *arg)
+{
+    struct actor *actor = arg;
+    enter(actor->rig->mm);
+    actor->act(actor);
+    enter(NULL);
+    mm_put(actor->rig->mm);
+    actor->faults = task_current()->faults;
+}
+
+void actor_start(struct actor *actor, struct fault_rig *rig, void (*act)(struct actor *actor))
+{
+    actor->rig = rig;
+    actor->act = act;
+    mm_get(rig->mm);
+    actor->task = task_create("actor", actor_main, actor, -1);
+    ASSERT(actor->task);
+}
+
+static bool has_ended(struct actor *actor)
+{
+    return READ_ONCE(actor->task->has_exited);
+}
+
+bool actor_settle(struct actor *actor)
+{
+    while (!has_ended(actor) && !(READ_ONCE(actor->task->state) == TASK_SLEEPING &&
+                                  !READ_ONCE(actor->task->on_cpu) && READ_ONCE(actor->task->wait_reason)))
+        sleep_until_ns(clock_ns() + SETTLE_STEP_NS);
+    return has_ended(actor);
+}
+
+bool actor_waits_for(struct actor *actor, const char *text)
+{
+    char reason[96];
+    threads_wait_reason(actor->task, reason, sizeof(reason));
+    return strstr(reason, text) != NULL;
+}
+
+void actor_join(struct actor *actor)
+{
+    task_join(actor->task);
+}
+
+void act_touch(struct actor *actor)
+{
+    if (actor->write)
+        actor->succeeded = uaccess_copy_out(actor->addr, &actor->argument, sizeof(u64)) == 0;
+    else
+        actor->succeeded = uaccess_copy_in(&actor->value, actor->addr, sizeof(u64)) == 0;
+}
+
+void act_munmap(struct actor *actor)
+{
+    actor->result = mm_munmap(actor->rig->mm, RIG_BASE, actor->rig->n_pages * PAGE_SIZE);
+}
+
+void act_truncate(struct actor *actor)
+{
+    gated_file_truncate(actor->rig->file, actor->argument);
+}
+
+void act_punch(struct actor *actor)
+{
+    gated_file_punch(actor->rig->file, actor->argument, actor->argument);
+}
+
+void act_write(struct actor *actor)
+{
+    gated_file_write(actor->rig->file, actor->argument, 1);
+}
+
+void rig_touch_held(struct fault_rig *rig, struct actor *actor, pgoff_t page)
+{
+    unsigned held = gate_held(rig->file->disk);
+    gated_file_hold(rig->file, page, page);
+    actor->addr = rig_addr(page);
+    actor_start(actor, rig, act_touch);
+    gate_wait_held(rig->file->disk, held + 1);
+    actor_settle(actor);
+}
+
+static struct actor touch_to_the_end(struct fault_rig *rig, pgoff_t page, bool write, u64 value)
+{
+    struct actor actor = {.addr = rig_addr(page), .write = write, .argument = value};
+    actor_start(&actor, rig, act_touch);
+    actor_join(&actor);
+    return actor;
+}
+
+struct task_fault_counters rig_touch(struct fault_rig *rig, pgoff_t page, u64 *value)
+{
+    struct actor actor = touch_to_the_end(rig, page, false, 0);
+    if (value)
+        *value = actor.value;
+    return actor.faults;
+}
+
+struct task_fault_counters rig_store(struct fault_rig *rig, pgoff_t page, u64 value)
+{
+    return touch_to_the_end(rig, page, true, value).faults;
+}
+
+bool rig_is_mapped(struct fault_rig *rig, pgoff_t page)
+{
+    pt_lock(&rig->mm->space);
+    pte_t *ptep = pt_find(&rig->mm->space, rig_addr(page));
+    bool mapped = ptep && pte_is_present(*ptep);
+    pt_unlock(&rig->mm->space);
+    return mapped;
+}
+
+bool counters_add_up(const struct task_fault_counters *c)
+{
+    return c->started == c->major + c->minor + c->sigbus + c->sigsegv + c->oom + c->killed &&
+           c->attempts == c->started + c->retries;
+}
