@@ -18,7 +18,6 @@
 static LOCK_CLASS(list_lock_class, "process list");
 static struct spinlock list_lock = SPINLOCK_INIT(&list_lock_class); /* guards all_processes */
 static struct list all_processes = LIST_INIT(all_processes);
-static struct slab_cache *process_cache;
 
 /* What the new task needs of its starter, on the starter's stack until `answered`. */
 struct spawn_request {
@@ -45,7 +44,7 @@ void process_put(struct process *process)
         return;
     if (process->working_dir)
         inode_put(process->working_dir);
-    slab_free(process_cache, process);
+    kfree(process);
 }
 
 static void answer(struct spawn_request *request, int error)
@@ -139,7 +138,7 @@ static void process_main(void *arg)
 
 static struct process *process_create(const char *path, bool is_protected)
 {
-    struct process *process = slab_alloc_zeroed(process_cache);
+    struct process *process = kzalloc(sizeof(*process));
     if (!process)
         return NULL;
     process->refs = 2; /* the starter's and its own */
@@ -268,7 +267,6 @@ static bool user_return(struct trap_frame *frame)
 
 void process_init(void)
 {
-    process_cache = slab_cache_create("process", sizeof(struct process), 0);
     trap_set_user_return(user_return);
     trap_set_user_exception(fatal_exception);
     fault_init(fatal_bad_access, oom_kill_largest);

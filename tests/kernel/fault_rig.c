@@ -100,12 +100,21 @@ void actor_join(struct actor *actor)
     task_join(actor->task);
 }
 
+/*
+ * One access, then the bytes with faults disabled: a copy that fails tries its last word again byte by byte, and that is
+ * an access of its own.
+ */
 void act_touch(struct actor *actor)
 {
-    if (actor->write)
+    struct task *task = task_current();
+    int error = actor->write ? uaccess_touch_write(actor->addr) : uaccess_touch_read(actor->addr);
+    actor->succeeded = error == 0;
+    task->pagefault_disabled++;
+    if (!error && actor->write)
         actor->succeeded = uaccess_copy_out(actor->addr, &actor->argument, sizeof(u64)) == 0;
-    else
+    else if (!error)
         actor->succeeded = uaccess_copy_in(&actor->value, actor->addr, sizeof(u64)) == 0;
+    task->pagefault_disabled--;
 }
 
 void act_munmap(struct actor *actor)
