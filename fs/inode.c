@@ -310,6 +310,25 @@ unsigned inode_evict_super(struct super_block *super)
     return in_use;
 }
 
+struct inode *inode_next_in_table(u64 *cursor)
+{
+    struct inode *inode, *found = NULL;
+
+    spin_lock(&table_lock);
+    for (u64 seen = 0, slot = 0; !found && slot < ARRAY_SIZE(table); slot++) {
+        list_for_each(inode, &table[slot], link) {
+            if (seen++ < *cursor || inode->state != INODE_READY)
+                continue;
+            take_locked(inode);
+            *cursor = seen;
+            found = inode;
+            break;
+        }
+    }
+    spin_unlock(&table_lock);
+    return found;
+}
+
 u64 super_anonymous_dev(void)
 {
     static u64 next = 1; /* major 0 */

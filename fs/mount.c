@@ -83,3 +83,18 @@ struct super_block *vfs_root(void)
 {
     return vfs_mount_at("/");
 }
+
+void vfs_for_each_mount(void (*fn)(const char *path, const struct super_block *super, void *ctx),
+                        void *ctx)
+{
+    struct mount *root;
+
+    spin_lock(&mount_lock);
+    root = find_locked("/");
+    if (root)
+        fn(root->path, root->super, ctx);
+    for (struct mount *m = mounts; m < mounts + MOUNTS_MAX; m++)
+        if (m->super && m != root)
+            fn(m->path, m->super, ctx);
+    spin_unlock(&mount_lock);
+}

@@ -173,6 +173,9 @@ void inode_put(struct inode *inode);    /* may sleep */
 unsigned inode_cache_shrink(void);
 /* Before a file system goes: drops its unused inodes. => inodes still in use. May sleep. */
 unsigned inode_evict_super(struct super_block *super);
+/* One inode of the table after the other, each with a reference; *cursor begins with 0. Where inodes
+ * come and go meanwhile, some may be passed over. => NULL at the end */
+struct inode *inode_next_in_table(u64 *cursor);
 u64 super_anonymous_dev(void); /* the next device number of a file system without a device */
 
 /* Mounts: a table of absolute path -> super block: "/" (ext2), "/proc", "/sys", "/dev". The path
@@ -182,6 +185,9 @@ int vfs_unmount(const char *path); /* tests. => 0, -EINVAL: nothing there */
 struct super_block *vfs_root(void); /* NULL: nothing is mounted at "/" */
 /* What is mounted at exactly this normalised path; NULL: nothing. */
 struct super_block *vfs_mount_at(const char *path);
+/* "/" first. Under the table's lock: fn must not sleep. */
+void vfs_for_each_mount(void (*fn)(const char *path, const struct super_block *super, void *ctx),
+                        void *ctx);
 
 /*
  * Path walk. base: directory to start from for relative paths (NULL: the root), base_path: its
@@ -289,5 +295,13 @@ struct text_file {
  * => 0, -EEXIST, -ENOTDIR, -ENAMETOOLONG, -ENOMEM */
 int textfs_add(struct super_block *super, const struct text_file *entry);
 const struct text_file *text_file_of(const struct inode *inode);
+/*
+ * A leaf that stands in no directory of the tree, for those whose names come and go: the lookup of
+ * a directory with inode_ops of its own hands it out. Gone with its last reference.
+ *   entry  copied; only show, store, arg and link count
+ *   ino    as stat shows it
+ * => the inode with a reference, NULL when out of memory. Never sleeps.
+ */
+struct inode *textfs_leaf_create(struct super_block *super, const struct text_file *entry, u64 ino);
 
 #endif

@@ -6,6 +6,8 @@
 #include "drivers/block/ramdisk.h"
 #include "drivers/devices.h"
 #include "drivers/virtio/blk.h"
+#include "fs/proc/proc.h"
+#include "fs/sys/sys.h"
 #include "kernel/cmdline.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/smp.h"
@@ -139,6 +141,9 @@ static void mount_others(void)
     struct super_block *proc = proc_create(), *sys = sysfs_create(), *dev = devfs_create();
     if (!proc || !sys || !dev || vfs_mount("/proc", proc) || vfs_mount("/sys", sys) || vfs_mount("/dev", dev))
         panic("out of memory while mounting /proc, /sys and /dev");
+    proc_add_system_files(proc, boot_info->cmdline);
+    process_add_proc_files(proc);
+    sysfs_add_files(sys);
 }
 
 static void files_init(void)

@@ -62,6 +62,9 @@ NORETURN void process_exit_signal(u32 signal);
 /* Calls fn for each process, under the list's lock: fn must not sleep. */
 void process_for_each(void (*fn)(struct process *process, void *ctx), void *ctx);
 
+/* kernel/task/proc_dir.c: adds /proc/self and /proc/PID to the tree; once, at boot. Panics when out of memory. */
+void process_add_proc_files(struct super_block *proc);
+
 /* Registers what ends programs: bad accesses, exceptions, fatal signals, out of memory. */
 void process_init(void);
 

@@ -1,0 +1,19 @@
+/*
+ * The files of /sys: disks and CPUs.
+ */
+#ifndef FS_SYS_SYS_H
+#define FS_SYS_SYS_H
+
+#include "fs/vfs.h"
+
+/*
+ * Adds all of them for the disks that are registered now. Panics when out of memory (boot).
+ * May sleep.
+ */
+void sysfs_add_files(struct super_block *sys);
+
+/* The parts. block: /sys/block/NAME and /sys/class/bdi/MAJOR:MINOR. */
+void sysfs_add_block_devices(struct super_block *sys);
+void sysfs_add_cpus(struct super_block *sys);
+
+#endif
