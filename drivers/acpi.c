@@ -12,17 +12,17 @@
 #include "mm/core/page_table.h"
 
 #define BIOS_AREA_START 0xe0000ul
-#define BIOS_AREA_END 0x100000ul
-#define EBDA_POINTER 0x40eul /* real-mode segment of the extended BIOS data area */
-#define EBDA_BYTES 1024ul
-#define RSDP_ALIGN 16
-#define RSDP_BYTES_MAX 36
+#define BIOS_AREA_END   0x100000ul
+#define EBDA_POINTER    0x40eul /* real-mode segment of the extended BIOS data area */
+#define EBDA_BYTES      1024ul
+#define RSDP_ALIGN      16
+#define RSDP_BYTES_MAX  36
 
-#define PM1_SCI_ENABLE 1u
+#define PM1_SCI_ENABLE       1u
 #define PM1_SLEEP_TYPE_SHIFT 10
-#define PM1_SLEEP_TYPE_MASK (7u << PM1_SLEEP_TYPE_SHIFT)
-#define PM1_SLEEP_ENABLE (1u << 13)
-#define ACPI_MODE_POLLS 100000
+#define PM1_SLEEP_TYPE_MASK  (7u << PM1_SLEEP_TYPE_SHIFT)
+#define PM1_SLEEP_ENABLE     (1u << 13)
+#define ACPI_MODE_POLLS      100000
 
 static struct acpi_facts facts;
 
@@ -32,7 +32,8 @@ const struct acpi_facts *acpi_facts(void)
 }
 
 /*
- * Firmware memory of any kind, readable. Mostly it lies in the direct map; where it does not it is mapped for good, uncached.
+ * Firmware memory of any kind, readable. Mostly it lies in the direct map; where it does not it is
+ * mapped for good, uncached.
  * => NULL when out of memory
  */
 static const void *acpi_map(phys_t phys, size_t bytes)
@@ -228,7 +229,7 @@ static void pm1_write_sleep(u16 port, u8 type)
 {
     if (port == 0)
         return;
-    u16 value = port_in16(port) & (u16)~(PM1_SLEEP_TYPE_MASK | PM1_SLEEP_ENABLE);
+    u16 value = port_in16(port) & (u16) ~(PM1_SLEEP_TYPE_MASK | PM1_SLEEP_ENABLE);
 
     port_out16(port, (u16)(value | type << PM1_SLEEP_TYPE_SHIFT | PM1_SLEEP_ENABLE));
 }

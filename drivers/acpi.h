@@ -1,10 +1,12 @@
 /*
  * ACPI: the facts we need from the firmware's tables, read once at boot.
  *
- * No interpreter: fixed tables, and the one package of the DSDT that says how to switch off. Every length and
- * checksum is checked before a byte behind it is used; a table that fails is named in the log and ignored.
- * The parsers are pure functions over a buffer, so tests can feed them anything.
- * Source: ACPI specification 6.4 (5.2 tables, 7.4.2 \_Sx, 20.2 AML encoding); PCI Firmware 3.2 (MCFG).
+ * No interpreter: fixed tables, and the one package of the DSDT that says how to switch off. Every
+ * length and checksum is checked before a byte behind it is used; a table that fails is named in
+ * the log and ignored. The parsers are pure functions over a buffer, so tests can feed them
+ * anything.
+ * Source: ACPI specification 6.4 (5.2 tables, 7.4.2 \_Sx, 20.2 AML encoding); PCI Firmware 3.2
+ * (MCFG).
  */
 #ifndef DRIVERS_ACPI_H
 #define DRIVERS_ACPI_H
@@ -12,9 +14,9 @@
 #include "boot/boot_info.h"
 #include "kernel/cpu/cpu.h"
 
-#define ACPI_MAX_IOAPICS 8
-#define ACPI_MAX_OVERRIDES 24
-#define ACPI_MAX_ECAM 4
+#define ACPI_MAX_IOAPICS     8
+#define ACPI_MAX_OVERRIDES   24
+#define ACPI_MAX_ECAM        4
 #define ACPI_TABLE_MAX_BYTES (4ul << 20) /* larger is taken for garbage */
 
 struct acpi_header { /* of every system description table */
@@ -57,9 +59,9 @@ struct acpi_fadt {
     u16 pm1a_control, pm1b_control; /* ports; 0: none */
     u16 pm_timer;                   /* port; 0: none */
     bool pm_timer_is_32bit;
-    u16 smi_command;                /* port; 0: ACPI mode is always on */
-    u8 acpi_enable;                 /* value for it */
-    u8 rtc_century;                 /* CMOS register; 0: none */
+    u16 smi_command; /* port; 0: ACPI mode is always on */
+    u8 acpi_enable;  /* value for it */
+    u8 rtc_century;  /* CMOS register; 0: none */
 };
 
 struct acpi_ecam { /* memory-mapped PCI configuration space of segment 0 */
@@ -93,7 +95,10 @@ MUST_CHECK int acpi_parse_mcfg(const void *table, struct acpi_ecam *out, u32 max
 /* Looks for Name(\_S5, Package{a, b, …}) in AML code. => 0, -ENOENT */
 MUST_CHECK int acpi_find_sleep_off(const u8 *aml, size_t size, u8 *type_a, u8 *type_b);
 
-/* Switches the machine off by the PM1 control registers; returns where that is not possible. Any context, also a panic. */
+/*
+ * Switches the machine off by the PM1 control registers; returns where that is not possible. Any
+ * context, also a panic.
+ */
 void acpi_power_off(void);
 
 #endif

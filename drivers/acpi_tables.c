@@ -1,5 +1,6 @@
 /*
- * The parsers of ACPI tables: pure functions over a buffer, which believe nothing they have not checked.
+ * The parsers of ACPI tables: pure functions over a buffer, which believe nothing they have not
+ * checked.
  */
 #include "drivers/acpi.h"
 #include "lib/errno.h"
@@ -86,7 +87,7 @@ enum madt_type {
     MADT_X2APIC = 9,
 };
 #define MADT_CPU_ENABLED 1u
-#define XAPIC_ID_MAX 254 /* 255 is everybody */
+#define XAPIC_ID_MAX     254 /* 255 is everybody */
 
 struct madt_lapic {
     u8 type, length, acpi_id, apic_id;
@@ -235,20 +236,20 @@ int acpi_parse_madt(const void *table, struct acpi_madt *out)
 /* ---- FADT: fixed hardware ------------------------------------------------------------------ */
 
 enum fadt_offset { /* bytes from the start of the table, ACPI 5.2.9 */
-    FADT_DSDT = 40,
-    FADT_SMI_COMMAND = 48,
-    FADT_ACPI_ENABLE = 52,
-    FADT_PM1A_CONTROL = 64,
-    FADT_PM1B_CONTROL = 68,
-    FADT_PM_TIMER = 76,
-    FADT_PM_TIMER_LENGTH = 91,
-    FADT_CENTURY = 108,
-    FADT_FLAGS = 112,
-    FADT_V1_BYTES = 116,
-    FADT_X_DSDT = 140,
-    FADT_X_DSDT_END = 148,
+                   FADT_DSDT = 40,
+                   FADT_SMI_COMMAND = 48,
+                   FADT_ACPI_ENABLE = 52,
+                   FADT_PM1A_CONTROL = 64,
+                   FADT_PM1B_CONTROL = 68,
+                   FADT_PM_TIMER = 76,
+                   FADT_PM_TIMER_LENGTH = 91,
+                   FADT_CENTURY = 108,
+                   FADT_FLAGS = 112,
+                   FADT_V1_BYTES = 116,
+                   FADT_X_DSDT = 140,
+                   FADT_X_DSDT_END = 148,
 };
-#define FADT_FLAG_TIMER_32BIT (1u << 8)
+#define FADT_FLAG_TIMER_32BIT      (1u << 8)
 #define FADT_FLAG_REDUCED_HARDWARE (1u << 20)
 
 static u32 read_u32(const void *table, u32 offset)
@@ -334,14 +335,14 @@ int acpi_parse_mcfg(const void *table, struct acpi_ecam *out, u32 max, u32 *n)
 /* ---- DSDT: the package that tells how to switch off ---------------------------------------- */
 
 enum aml_code { /* ACPI 20.2 */
-    AML_ZERO = 0x00,
-    AML_ONE = 0x01,
-    AML_NAME = 0x08,
-    AML_BYTE = 0x0a,
-    AML_WORD = 0x0b,
-    AML_DWORD = 0x0c,
-    AML_PACKAGE = 0x12,
-    AML_ROOT = 0x5c,
+                AML_ZERO = 0x00,
+                AML_ONE = 0x01,
+                AML_NAME = 0x08,
+                AML_BYTE = 0x0a,
+                AML_WORD = 0x0b,
+                AML_DWORD = 0x0c,
+                AML_PACKAGE = 0x12,
+                AML_ROOT = 0x5c,
 };
 
 /* An integer constant at *at, which moves behind it. => 0, -EINVAL */

@@ -1,6 +1,6 @@
 /*
- * The local APIC of each CPU: switching it on, interrupts to other CPUs, end of interrupt; and silencing the old 8259 controllers. The
- * I/O APICs are in ioapic.c.
+ * The local APIC of each CPU: switching it on, interrupts to other CPUs, end of interrupt; and
+ * silencing the old 8259 controllers. The I/O APICs are in ioapic.c.
  */
 #include "drivers/apic.h"
 
@@ -10,29 +10,29 @@
 #include "kernel/log/log.h"
 #include "mm/core/page_table.h"
 
-#define MSR_APIC_BASE 0x1b
-#define APIC_BASE_X2APIC (1ul << 10)
-#define APIC_BASE_ENABLE (1ul << 11)
-#define APIC_BASE_ADDRESS 0x000ffffffffff000ul
+#define MSR_APIC_BASE         0x1b
+#define APIC_BASE_X2APIC      (1ul << 10)
+#define APIC_BASE_ENABLE      (1ul << 11)
+#define APIC_BASE_ADDRESS     0x000ffffffffff000ul
 #define LAPIC_DEFAULT_ADDRESS 0xfee00000ul
 
-#define LAPIC_SOFTWARE_ENABLE (1u << 8) /* in LAPIC_SPURIOUS */
-#define LAPIC_DELIVER_FIXED (0u << 8)
-#define LAPIC_DELIVER_NMI (4u << 8)
-#define LAPIC_DELIVER_INIT (5u << 8)
-#define LAPIC_DELIVER_STARTUP (6u << 8)
-#define LAPIC_COMMAND_PENDING (1u << 12)
-#define LAPIC_COMMAND_ASSERT (1u << 14)
+#define LAPIC_SOFTWARE_ENABLE   (1u << 8) /* in LAPIC_SPURIOUS */
+#define LAPIC_DELIVER_FIXED     (0u << 8)
+#define LAPIC_DELIVER_NMI       (4u << 8)
+#define LAPIC_DELIVER_INIT      (5u << 8)
+#define LAPIC_DELIVER_STARTUP   (6u << 8)
+#define LAPIC_COMMAND_PENDING   (1u << 12)
+#define LAPIC_COMMAND_ASSERT    (1u << 14)
 #define LAPIC_DESTINATION_SHIFT 24
-#define LAPIC_MAX_LVT_SHIFT 16
-#define DELIVERY_POLLS 1000000 /* an interrupt message takes well under a microsecond */
+#define LAPIC_MAX_LVT_SHIFT     16
+#define DELIVERY_POLLS          1000000 /* an interrupt message takes well under a microsecond */
 
-#define PIC1_COMMAND 0x20
-#define PIC1_DATA 0x21
-#define PIC2_COMMAND 0xa0
-#define PIC2_DATA 0xa1
+#define PIC1_COMMAND    0x20
+#define PIC1_DATA       0x21
+#define PIC2_COMMAND    0xa0
+#define PIC2_DATA       0xa1
 #define PIC_INIT_WITH_4 0x11
-#define PIC_MODE_8086 0x01
+#define PIC_MODE_8086   0x01
 #define PIC_VECTOR_BASE 0x20 /* outside the exceptions, should one ever come through */
 
 static volatile u32 *lapic; /* the same address shows each CPU its own; set by apic_init() */

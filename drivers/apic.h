@@ -1,10 +1,11 @@
 /*
  * The local APIC of each CPU (xAPIC, by memory-mapped registers) and the I/O APICs.
  *
- * apic_init() runs on the boot CPU after acpi_init(); the other CPUs come through smp_ops.init_this_cpu. A CPU touches
- * only its own local APIC; interrupts are off between the two halves of the command register. The redirection tables are guarded
- * by one spinlock.
- * Sources: Intel SDM vol. 3, chapter 11 (APIC); 82093AA I/O APIC data sheet; ACPI 5.2.12.5 (overrides).
+ * apic_init() runs on the boot CPU after acpi_init(); the other CPUs come through
+ * smp_ops.init_this_cpu. A CPU touches only its own local APIC; interrupts are off between the two
+ * halves of the command register. The redirection tables are guarded by one spinlock.
+ * Sources: Intel SDM vol. 3, chapter 11 (APIC); 82093AA I/O APIC data sheet; ACPI 5.2.12.5
+ * (overrides).
  */
 #ifndef DRIVERS_APIC_H
 #define DRIVERS_APIC_H

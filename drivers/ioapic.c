@@ -1,7 +1,8 @@
 /*
  * The I/O APICs: which pin a legacy interrupt arrives at, and where it goes from there.
  *
- * All interrupts of this kind go to the boot CPU. Devices on PCI send theirs as messages (MSI-X) and need no pin.
+ * All interrupts of this kind go to the boot CPU. Devices on PCI send theirs as messages (MSI-X)
+ * and need no pin.
  */
 #include "drivers/apic.h"
 #include "drivers/devices.h"
@@ -10,19 +11,19 @@
 #include "lib/errno.h"
 #include "mm/core/page_table.h"
 
-#define IOAPIC_DEFAULT_ADDRESS 0xfec00000ul
-#define IOAPIC_SELECT 0x00
-#define IOAPIC_WINDOW 0x10
-#define IOAPIC_VERSION 0x01
-#define IOAPIC_ENTRY_FIRST 0x10
-#define IOAPIC_ENTRY_ACTIVE_LOW (1ul << 13)
-#define IOAPIC_ENTRY_LEVEL (1ul << 15)
+#define IOAPIC_DEFAULT_ADDRESS   0xfec00000ul
+#define IOAPIC_SELECT            0x00
+#define IOAPIC_WINDOW            0x10
+#define IOAPIC_VERSION           0x01
+#define IOAPIC_ENTRY_FIRST       0x10
+#define IOAPIC_ENTRY_ACTIVE_LOW  (1ul << 13)
+#define IOAPIC_ENTRY_LEVEL       (1ul << 15)
 #define IOAPIC_DESTINATION_SHIFT 56
-#define IOAPIC_PINS_MAX 240
+#define IOAPIC_PINS_MAX          240
 
-#define ISA_IRQS 16
+#define ISA_IRQS    16
 #define ISA_IRQ_PIT 0
-#define PIT_PIN 2 /* where the PIT is wired if no table says otherwise */
+#define PIT_PIN     2 /* where the PIT is wired if no table says otherwise */
 
 struct ioapic {
     volatile u32 *registers;
@@ -84,7 +85,10 @@ static void ioapic_add(phys_t address, u32 gsi_base)
     n_ioapics++;
 }
 
-/* Without a MADT there may still be the one I/O APIC that every PC chipset has had at the same address. */
+/*
+ * Without a MADT there may still be the one I/O APIC that every PC chipset has had at the same
+ * address.
+ */
 void ioapic_init(void)
 {
     const struct acpi_madt *madt = &acpi_facts()->madt;

@@ -1,8 +1,8 @@
 /*
  * The devices on the PCI buses: finding them, their BARs, and MSI-X.
  *
- * Buses are walked from bus 0 through the bridges, whose bus numbers the firmware gave out; each bus at most once, so that a
- * bridge that points back at its own bus does no harm.
+ * Buses are walked from bus 0 through the bridges, whose bus numbers the firmware gave out; each
+ * bus at most once, so that a bridge that points back at its own bus does no harm.
  */
 #include "drivers/pci.h"
 
@@ -15,36 +15,36 @@
 #include "mm/core/page_table.h"
 #include "mm/core/slab.h"
 
-#define PCI_BUSES 256
-#define PCI_SLOTS 32
-#define PCI_FUNCTIONS 8
-#define PCI_NO_VENDOR 0xffff
+#define PCI_BUSES                256
+#define PCI_SLOTS                32
+#define PCI_FUNCTIONS            8
+#define PCI_NO_VENDOR            0xffff
 #define PCI_HEADER_MULTIFUNCTION 0x80
-#define PCI_HEADER_KIND 0x7f
-#define PCI_HEADER_DEVICE 0
-#define PCI_HEADER_BRIDGE 1
-#define PCI_BRIDGE_BARS 2
+#define PCI_HEADER_KIND          0x7f
+#define PCI_HEADER_DEVICE        0
+#define PCI_HEADER_BRIDGE        1
+#define PCI_BRIDGE_BARS          2
 
-#define PCI_COMMAND_IO (1u << 0)
-#define PCI_COMMAND_MEMORY (1u << 1)
-#define PCI_COMMAND_MASTER (1u << 2)
+#define PCI_COMMAND_IO       (1u << 0)
+#define PCI_COMMAND_MEMORY   (1u << 1)
+#define PCI_COMMAND_MASTER   (1u << 2)
 #define PCI_COMMAND_INTX_OFF (1u << 10)
 
-#define BAR_IS_IO 1u
-#define BAR_TYPE_MASK 6u
-#define BAR_TYPE_64 4u
+#define BAR_IS_IO        1u
+#define BAR_TYPE_MASK    6u
+#define BAR_TYPE_64      4u
 #define BAR_PREFETCHABLE 8u
-#define BAR_IO_MASK 0xfffffffcu
-#define BAR_MEMORY_MASK 0xfffffff0u
+#define BAR_IO_MASK      0xfffffffcu
+#define BAR_MEMORY_MASK  0xfffffff0u
 
-#define MSIX_CONTROL 2
-#define MSIX_TABLE 4
-#define MSIX_CONTROL_SIZE 0x7ff
+#define MSIX_CONTROL          2
+#define MSIX_TABLE            4
+#define MSIX_CONTROL_SIZE     0x7ff
 #define MSIX_CONTROL_MASK_ALL (1u << 14)
-#define MSIX_CONTROL_ENABLE (1u << 15)
-#define MSIX_BAR_MASK 7u
-#define MSIX_ENTRY_MASKED 1u
-#define MSI_ADDRESS 0xfee00000u
+#define MSIX_CONTROL_ENABLE   (1u << 15)
+#define MSIX_BAR_MASK         7u
+#define MSIX_ENTRY_MASKED     1u
+#define MSI_ADDRESS           0xfee00000u
 #define MSI_DESTINATION_SHIFT 12
 
 /* One entry of the table in the device's memory. */
@@ -103,7 +103,7 @@ static void bars_decode(struct pci_device *dev, unsigned n)
 {
     u16 command = pci_read16(dev, PCI_COMMAND);
 
-    pci_write16(dev, PCI_COMMAND, command & (u16)~(PCI_COMMAND_IO | PCI_COMMAND_MEMORY));
+    pci_write16(dev, PCI_COMMAND, command & (u16) ~(PCI_COMMAND_IO | PCI_COMMAND_MEMORY));
     for (unsigned i = 0; i < n;)
         i += bar_decode(dev, i);
     pci_write16(dev, PCI_COMMAND, command);
@@ -251,14 +251,17 @@ static bool device_is_bridge(const struct pci_device *dev)
     return (pci_read8(dev, PCI_HEADER_TYPE) & PCI_HEADER_KIND) == PCI_HEADER_BRIDGE;
 }
 
-/* Bridges join the list's tail while we walk it, so buses behind buses are found without recursion. */
+/*
+ * Bridges join the list's tail while we walk it, so buses behind buses are found without recursion.
+ */
 void pci_init(void)
 {
     struct pci_device *dev;
     unsigned n = 0;
 
     bus_scan(0);
-    list_for_each(dev, &devices, link) {
+    list_for_each(dev, &devices, link)
+    {
         u8 bus = device_is_bridge(dev) ? pci_read8(dev, PCI_SECONDARY_BUS) : 0;
 
         n++;
@@ -275,7 +278,8 @@ int pci_for_each(u16 vendor, u16 device, u16 device_mask,
     struct pci_device *dev;
     int result = 0;
 
-    list_for_each(dev, &devices, link) {
+    list_for_each(dev, &devices, link)
+    {
         if (dev->vendor != vendor || (dev->device & device_mask) != device)
             continue;
         result = fn(dev, ctx);

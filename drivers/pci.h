@@ -1,8 +1,9 @@
 /*
  * PCI: configuration space, the devices found at boot, their BARs, capabilities and MSI-X.
  *
- * pci_init() walks all buses once, before other CPUs look, and the list never changes afterwards: reading it needs no lock.
- * A device belongs to the driver that took it; its functions below are called by that driver alone. None of them sleeps.
+ * pci_init() walks all buses once, before any driver looks, and the list never changes afterwards:
+ * reading it needs no lock. A device belongs to the driver that took it; its functions below are
+ * called by that driver alone. None of them sleeps.
  * Sources: PCI Local Bus 3.0 (chapter 6), PCI Express Base 3.0 (7.2.2 ECAM, 7.7 MSI-X).
  */
 #ifndef DRIVERS_PCI_H
@@ -11,9 +12,9 @@
 #include "lib/list.h"
 #include "lib/types.h"
 
-#define PCI_CAPABILITY_MSIX 0x11
+#define PCI_CAPABILITY_MSIX   0x11
 #define PCI_CAPABILITY_VENDOR 0x09
-#define PCI_BARS 6
+#define PCI_BARS              6
 
 enum pci_register {
     PCI_VENDOR = 0x00,
@@ -32,8 +33,8 @@ enum pci_register {
 };
 
 struct pci_bar {
-    phys_t base;  /* port number if is_io; 0 where the firmware gave none */
-    u64 bytes;    /* 0: no such BAR (also the upper half of a 64-bit one) */
+    phys_t base; /* port number if is_io; 0 where the firmware gave none */
+    u64 bytes;   /* 0: no such BAR (also the upper half of a 64-bit one) */
     bool is_io, is_64bit, is_prefetchable;
 };
 
@@ -49,7 +50,9 @@ struct pci_device {
     struct list link;
 };
 
-/* Configuration space, by register offset (natural alignment). Any context. A hole reads as ones. */
+/*
+ * Configuration space, by register offset (natural alignment). Any context. A hole reads as ones.
+ */
 u8 pci_read8(const struct pci_device *dev, unsigned offset);
 u16 pci_read16(const struct pci_device *dev, unsigned offset);
 u32 pci_read32(const struct pci_device *dev, unsigned offset);
@@ -78,16 +81,22 @@ void pci_enable(const struct pci_device *dev);
 
 /*
  * MSI-X: maps the table, masks every entry, switches MSI-X on.
- * => number of entries, -ENOENT without the capability, -EINVAL where its table lies outside the BAR, -ENOMEM
+ * => number of entries, -ENOENT without the capability, -EINVAL where its table lies outside the
+ * BAR, -ENOMEM
  */
 int pci_msix_enable(struct pci_device *dev);
-/* Entry `index` sends interrupt `vector` to CPU `cpu` (an index) from now on. => 0, -EINVAL (no such entry or CPU) */
+/*
+ * Entry `index` sends interrupt `vector` to CPU `cpu` (an index) from now on. => 0, -EINVAL (no
+ * such entry or CPU)
+ */
 int pci_msix_set(struct pci_device *dev, unsigned index, u8 vector, unsigned cpu);
-void pci_msix_mask(struct pci_device *dev, unsigned index); /* the entry sends nothing; a pending message is kept by the device */
+void pci_msix_mask(
+    struct pci_device *dev,
+    unsigned index); /* the entry sends nothing; a pending message is kept by the device */
 
 /*
- * Calls fn for each device with that vendor whose (device & device_mask) equals `device`, in bus order, until fn
- * returns non-zero. => that result, or 0
+ * Calls fn for each device with that vendor whose (device & device_mask) equals `device`, in bus
+ * order, until fn returns non-zero. => that result, or 0
  */
 int pci_for_each(u16 vendor, u16 device, u16 device_mask,
                  int (*fn)(struct pci_device *dev, void *ctx), void *ctx);

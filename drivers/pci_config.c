@@ -1,22 +1,24 @@
 /*
- * PCI configuration space: memory-mapped (ECAM) where the MCFG table gives it, else by the ports 0xcf8 and 0xcfc.
+ * PCI configuration space: memory-mapped (ECAM) where the MCFG table gives it, else by the ports
+ * 0xcf8 and 0xcfc.
  *
- * A bus's megabyte of ECAM is mapped when a register of it is first asked for, which pci_init() does on the boot CPU.
+ * A bus's megabyte of ECAM is mapped when a register of it is first asked for, which pci_init()
+ * does on the boot CPU.
  */
 #include "drivers/acpi.h"
 #include "drivers/pci_internal.h"
 #include "kernel/sync/spin.h"
 #include "mm/core/page_table.h"
 
-#define PORT_ADDRESS 0xcf8
-#define PORT_DATA 0xcfc
+#define PORT_ADDRESS        0xcf8
+#define PORT_DATA           0xcfc
 #define PORT_ADDRESS_ENABLE (1u << 31)
-#define PORT_SPACE_BYTES 256u /* the extended part is out of the ports' reach */
-#define ECAM_BUS_BYTES (1ul << 20)
-#define ECAM_SLOT_SHIFT 15
+#define PORT_SPACE_BYTES    256u /* the extended part is out of the ports' reach */
+#define ECAM_BUS_BYTES      (1ul << 20)
+#define ECAM_SLOT_SHIFT     15
 #define ECAM_FUNCTION_SHIFT 12
-#define ECAM_SPACE_BYTES 4096u
-#define PCI_BUSES 256
+#define ECAM_SPACE_BYTES    4096u
+#define PCI_BUSES           256
 
 LOCK_CLASS(pci_ports_class, "pci ports");
 static struct spinlock ports_lock = SPINLOCK_INIT(&pci_ports_class); /* address + data */
@@ -50,8 +52,8 @@ static volatile u8 *ecam_address(const struct pci_device *dev, unsigned offset)
 {
     volatile u8 *bus = ecam_buses[dev->bus];
 
-    return bus ? bus + ((u32)dev->slot << ECAM_SLOT_SHIFT | (u32)dev->function << ECAM_FUNCTION_SHIFT |
-                        offset % ECAM_SPACE_BYTES)
+    return bus ? bus + ((u32)dev->slot << ECAM_SLOT_SHIFT |
+                        (u32)dev->function << ECAM_FUNCTION_SHIFT | offset % ECAM_SPACE_BYTES)
                : NULL;
 }
 
@@ -143,8 +145,8 @@ void pci_write32(const struct pci_device *dev, unsigned offset, u32 value)
 }
 
 /*
- * Always walks from the start and remembers where it has been. So a list that runs in circles ends, also for a caller
- * who asks for one capability after the other.
+ * Always walks from the start and remembers where it has been. So a list that runs in circles ends,
+ * also for a caller who asks for one capability after the other.
  */
 unsigned pci_capability_walk(u8 (*read)(const void *source, unsigned offset), const void *source,
                              u8 id, unsigned after)

@@ -6,7 +6,9 @@
 
 #include "drivers/pci.h"
 
-/* Makes the bus's configuration space reachable. Boot CPU, before the bus's first register is read. */
+/*
+ * Makes the bus's configuration space reachable. Boot CPU, before the bus's first register is read.
+ */
 void pci_config_open_bus(u8 bus);
 
 #endif

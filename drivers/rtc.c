@@ -6,8 +6,8 @@
 #include "kernel/cpu/cpu.h"
 #include "lib/string.h"
 
-#define CMOS_INDEX 0x70
-#define CMOS_DATA 0x71
+#define CMOS_INDEX   0x70
+#define CMOS_DATA    0x71
 #define UPDATE_POLLS 100000 /* an update takes 2 ms at most */
 
 enum cmos_register {
@@ -21,13 +21,13 @@ enum cmos_register {
     CMOS_STATUS_B = 11,
 };
 
-#define STATUS_A_UPDATING 0x80
-#define STATUS_A_DIVIDER 0x70
+#define STATUS_A_UPDATING      0x80
+#define STATUS_A_DIVIDER       0x70
 #define STATUS_A_DIVIDER_RESET 0x60 /* the clock stands still */
-#define STATUS_B_IRQS 0x70    /* periodic, alarm, update-ended */
-#define STATUS_B_BINARY 0x04
-#define STATUS_B_24_HOURS 0x02
-#define HOUR_PM 0x80          /* in 12-hour mode */
+#define STATUS_B_IRQS          0x70 /* periodic, alarm, update-ended */
+#define STATUS_B_BINARY        0x04
+#define STATUS_B_24_HOURS      0x02
+#define HOUR_PM                0x80 /* in 12-hour mode */
 
 struct rtc_reading {
     u8 second, minute, hour, day, month, year, century;
@@ -49,11 +49,14 @@ void rtc_silence(bool stop)
 {
     cmos_write(CMOS_STATUS_B, cmos_read(CMOS_STATUS_B) & (u8)~STATUS_B_IRQS);
     if (stop)
-        cmos_write(CMOS_STATUS_A, (cmos_read(CMOS_STATUS_A) & (u8)~STATUS_A_DIVIDER) |
-                                      STATUS_A_DIVIDER_RESET);
+        cmos_write(CMOS_STATUS_A,
+                   (cmos_read(CMOS_STATUS_A) & (u8)~STATUS_A_DIVIDER) | STATUS_A_DIVIDER_RESET);
 }
 
-/* Days from the civil calendar: years counted from March, so that the leap day is the last of its year. */
+/*
+ * Days from the civil calendar: years counted from March, so that the leap day is the last of its
+ * year.
+ */
 static u64 days_since_1970(unsigned year, unsigned month, unsigned day)
 {
     enum { DAYS_BEFORE_1970 = 719468 }; /* from 1 March of year 0 */

@@ -2,9 +2,9 @@
  * The two serial ports by their jobs: COM1 carries the kernel's log, COM2 is the console. A panic
  * goes to both. Where COM2 is missing COM1 does both jobs.
  *
- * Lines stay whole: text enters the port's ring in one piece under the port's lock. A writer that may sleep waits for room holding a
- * mutex (first come first served), without the spinlock; a writer that may not sleep makes room by polling and can only come
- * between two lines.
+ * Lines stay whole: text enters the port's ring in one piece under the port's lock. A writer that
+ * may sleep waits for room holding a mutex (first come first served), without the spinlock; a
+ * writer that may not sleep makes room by polling and can only come between two lines.
  */
 #include "drivers/serial.h"
 
@@ -14,14 +14,10 @@
 #include "lib/errno.h"
 #include "lib/string.h"
 
-#define LOG_RING_BYTES 65536
-#define CONSOLE_RING_BYTES 16384
-#define INPUT_RING_BYTES 4096
-
 static struct uart com1 = {.name = "com1", .port = 0x3f8, .isa_irq = 4};
 static struct uart com2 = {.name = "com2", .port = 0x2f8, .isa_irq = 3};
-static u8 com1_tx[LOG_RING_BYTES], com1_rx[INPUT_RING_BYTES];
-static u8 com2_tx[CONSOLE_RING_BYTES], com2_rx[INPUT_RING_BYTES];
+static u8 com1_tx[SERIAL_LOG_RING_BYTES], com1_rx[SERIAL_INPUT_RING_BYTES];
+static u8 com2_tx[SERIAL_CONSOLE_RING_BYTES], com2_rx[SERIAL_INPUT_RING_BYTES];
 
 static struct uart *log_port, *console_port; /* set by serial_init_early() */
 

@@ -1,6 +1,6 @@
 /*
- * The rates of the time-stamp counter and of the local APIC's timer, the one-shot timer interrupt, and
- * silence for the timers we do not use. The date is in rtc.c.
+ * The rates of the time-stamp counter and of the local APIC's timer, the one-shot timer interrupt,
+ * and silence for the timers we do not use. The date is in rtc.c.
  */
 #include "drivers/timer.h"
 
@@ -12,29 +12,30 @@
 #include "kernel/sched/timer.h"
 #include "mm/core/page_table.h"
 
-#define ICOUNT_HZ 1000000000ul
-#define CALIBRATION_NS 20000000ul
+#define ICOUNT_HZ           1000000000ul
+#define CALIBRATION_NS      20000000ul
 #define CALIBRATION_SAMPLES 16
-#define STUCK_POLLS 10000000 /* a reference that does not move for so many reads is none */
+#define STUCK_POLLS         10000000 /* a reference that does not move for so many reads is none */
 
 #define LAPIC_TIMER_DIVIDE_BY_1 0xb
-#define LAPIC_TIMER_COUNT_MAX 0x7ffffffful /* about 2 s at 1 GHz; longer waits are cut into pieces */
+#define LAPIC_TIMER_COUNT_MAX \
+    0x7ffffffful /* about 2 s at 1 GHz; longer waits are cut into pieces */
 
-#define PIT_HZ 1193182ul
-#define PIT_CHANNEL_0 0x40
-#define PIT_CHANNEL_2 0x42
-#define PIT_COMMAND 0x43
-#define PIT_LATCH_2 0x80
-#define PIT_ONESHOT_0 0x30 /* channel 0, low then high byte, mode 0 */
-#define PIT_RATE_2 0xb4    /* channel 2, low then high byte, mode 2 */
-#define SPEAKER_PORT 0x61
+#define PIT_HZ         1193182ul
+#define PIT_CHANNEL_0  0x40
+#define PIT_CHANNEL_2  0x42
+#define PIT_COMMAND    0x43
+#define PIT_LATCH_2    0x80
+#define PIT_ONESHOT_0  0x30 /* channel 0, low then high byte, mode 0 */
+#define PIT_RATE_2     0xb4 /* channel 2, low then high byte, mode 2 */
+#define SPEAKER_PORT   0x61
 #define SPEAKER_GATE_2 0x01
-#define SPEAKER_SOUND 0x02
+#define SPEAKER_SOUND  0x02
 
 #define PM_TIMER_HZ 3579545ul
 
 #define HPET_CONFIG 0x10
-#define HPET_BYTES 0x400
+#define HPET_BYTES  0x400
 #define HPET_ENABLE 1u
 #define HPET_LEGACY 2u
 
@@ -47,7 +48,10 @@ u64 lapic_timer_frequency(void)
 
 /* ---- Arithmetic ---------------------------------------------------------------------------- */
 
-/* Whole seconds apart, so that ns * hz fits: below 1 s the product stays under 2^64 up to 18 GHz. Rounded up: never early. */
+/*
+ * Whole seconds apart, so that ns * hz fits: below 1 s the product stays under 2^64 up to 18 GHz.
+ * Rounded up: never early.
+ */
 u64 timer_ticks_for_ns(u64 ns, u64 hz, u64 max)
 {
     u64 seconds = ns / NS_PER_SECOND;
@@ -85,7 +89,7 @@ static u32 pit_read(void)
 /* Channel 2 counts from 65536 down and over again, with its sound switched off. */
 static void pit_start(void)
 {
-    u8 port = port_in8(SPEAKER_PORT) & (u8)~(SPEAKER_SOUND | SPEAKER_GATE_2);
+    u8 port = port_in8(SPEAKER_PORT) & (u8) ~(SPEAKER_SOUND | SPEAKER_GATE_2);
 
     port_out8(SPEAKER_PORT, port);
     port_out8(PIT_COMMAND, PIT_RATE_2);
@@ -143,7 +147,10 @@ static struct sample sample_take(const struct timer_reference *reference)
     return best;
 }
 
-/* Counts both over 20 ms of the reference. => TSC rate in Hz, 0 if the reference stands still; sets lapic_hz */
+/*
+ * Counts both over 20 ms of the reference. => TSC rate in Hz, 0 if the reference stands still; sets
+ * lapic_hz
+ */
 static u64 measure(const struct timer_reference *reference)
 {
     u32 wanted = (u32)timer_ticks_for_ns(CALIBRATION_NS, reference->hz, reference->mask / 2);
@@ -170,7 +177,10 @@ static void cpuid(u32 leaf, u32 out[4])
                      : "a"(leaf), "c"(0));
 }
 
-/* What the processor says its TSC runs at, or 0. Leaf 15H: crystal and ratio; 16H stands in for a crystal left out. */
+/*
+ * What the processor says its TSC runs at, or 0. Leaf 15H: crystal and ratio; 16H stands in for a
+ * crystal left out.
+ */
 static u64 tsc_hz_from_cpuid(void)
 {
     enum { LEAF_TSC = 0x15, LEAF_FREQUENCY = 0x16 };
@@ -210,8 +220,8 @@ static const char *rates_find(bool icount)
 /* ---- The one-shot timer -------------------------------------------------------------------- */
 
 /*
- * The interrupt may come before deadline_ns by the error of the measured rate, or because the counter is only 32 bits wide:
- * timer_interrupt() looks at the clock and sets the rest again.
+ * The interrupt may come before deadline_ns by the error of the measured rate, or because the
+ * counter is only 32 bits wide: timer_interrupt() looks at the clock and sets the rest again.
  */
 static void lapic_timer_set_next(u64 deadline_ns)
 {
@@ -248,7 +258,7 @@ static void pit_silence(void)
     port_out8(PIT_COMMAND, PIT_ONESHOT_0);
     port_out8(PIT_CHANNEL_0, 1);
     port_out8(PIT_CHANNEL_0, 0);
-    port_out8(SPEAKER_PORT, port_in8(SPEAKER_PORT) & (u8)~(SPEAKER_SOUND | SPEAKER_GATE_2));
+    port_out8(SPEAKER_PORT, port_in8(SPEAKER_PORT) & (u8) ~(SPEAKER_SOUND | SPEAKER_GATE_2));
 }
 
 static void hpet_silence(void)

@@ -1,9 +1,10 @@
 /*
  * The 16550: see drivers/uart.h for who may call what.
  *
- * Sending by interrupt: whoever fills the ring switches the "transmitter empty" interrupt on, the handler feeds 16
- * bytes at a time and switches it off when the ring is empty. All feeding is done by the handler or under polling, never by the writer, so
- * in loopback the handler always empties the receiver before it sends more.
+ * Sending by interrupt: whoever fills the ring switches the "transmitter empty" interrupt on, the
+ * handler feeds 16 bytes at a time and switches it off when the ring is empty. All feeding is done
+ * by the handler or under polling, never by the writer, so in loopback the handler always empties
+ * the receiver before it sends more.
  */
 #include "drivers/uart.h"
 
@@ -13,10 +14,10 @@
 #include "lib/errno.h"
 
 enum uart_register {
-    UART_DATA = 0,            /* divisor low while UART_LINE_DIVISOR is set */
-    UART_IRQ_ENABLE = 1,      /* divisor high */
-    UART_IRQ_ID = 2,          /* read */
-    UART_FIFO_CONTROL = 2,    /* write */
+    UART_DATA = 0,         /* divisor low while UART_LINE_DIVISOR is set */
+    UART_IRQ_ENABLE = 1,   /* divisor high */
+    UART_IRQ_ID = 2,       /* read */
+    UART_FIFO_CONTROL = 2, /* write */
     UART_LINE_CONTROL = 3,
     UART_MODEM_CONTROL = 4,
     UART_LINE_STATUS = 5,
@@ -24,23 +25,23 @@ enum uart_register {
     UART_SCRATCH = 7,
 };
 
-#define UART_IRQ_RECEIVED 0x01
-#define UART_IRQ_CAN_SEND 0x02
-#define UART_IRQ_NONE 0x01      /* in UART_IRQ_ID: nothing is pending */
-#define UART_FIFO_ENABLE 0x07   /* on, both cleared, receive trigger at 1 byte */
-#define UART_LINE_8N1 0x03
-#define UART_LINE_DIVISOR 0x80
-#define UART_MODEM_READY 0x0b   /* DTR, RTS, OUT2 (which lets the interrupt out) */
-#define UART_MODEM_LOOPBACK 0x10
-#define UART_STATUS_DATA 0x01
+#define UART_IRQ_RECEIVED    0x01
+#define UART_IRQ_CAN_SEND    0x02
+#define UART_IRQ_NONE        0x01 /* in UART_IRQ_ID: nothing is pending */
+#define UART_FIFO_ENABLE     0x07 /* on, both cleared, receive trigger at 1 byte */
+#define UART_LINE_8N1        0x03
+#define UART_LINE_DIVISOR    0x80
+#define UART_MODEM_READY     0x0b /* DTR, RTS, OUT2 (which lets the interrupt out) */
+#define UART_MODEM_LOOPBACK  0x10
+#define UART_STATUS_DATA     0x01
 #define UART_STATUS_CAN_SEND 0x20
-#define UART_STATUS_IDLE 0x40   /* FIFO and shift register empty */
-#define UART_DIVISOR_115200 1
-#define UART_FIFO_BYTES 16
+#define UART_STATUS_IDLE     0x40 /* FIFO and shift register empty */
+#define UART_DIVISOR_115200  1
+#define UART_FIFO_BYTES      16
 
-#define ROUNDS_PER_IRQ 8        /* then other interrupts get a turn */
-#define STUCK_NS 10000000000ul  /* a transmitter that takes nothing for 10 s is broken: drop */
-#define DETECT_POLLS 10000
+#define ROUNDS_PER_IRQ 8             /* then other interrupts get a turn */
+#define STUCK_NS       10000000000ul /* a transmitter that takes nothing for 10 s is broken: drop */
+#define DETECT_POLLS   10000
 
 LOCK_CLASS(uart_lock_class, "uart");
 
@@ -192,8 +193,9 @@ void uart_drain(struct uart *uart, bool with_lock)
 }
 
 /*
- * Whoever panics may have interrupted the handler or a writer on this CPU, or stopped them on another: the lock may never be let go. What
- * they can have left behind is a byte sent twice, so going on without it is safe.
+ * Whoever panics may have interrupted the handler or a writer on this CPU, or stopped them on
+ * another: the lock may never be let go. What they can have left behind is a byte sent twice, so
+ * going on without it is safe.
  */
 void uart_write_panic(struct uart *uart, const char *text, size_t len)
 {
@@ -242,8 +244,9 @@ static void uart_send_some(struct uart *uart)
 }
 
 /*
- * The line is edge-triggered: it rises once and stays up until nothing is pending. Leaving with something pending would be the last
- * interrupt ever, so when the rounds are used up the enable register is cleared and set again, which gives a new edge.
+ * The line is edge-triggered: it rises once and stays up until nothing is pending. Leaving with
+ * something pending would be the last interrupt ever, so when the rounds are used up the enable
+ * register is cleared and set again, which gives a new edge.
  */
 static void uart_interrupt(void *context)
 {
