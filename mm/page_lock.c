@@ -188,6 +188,8 @@ int page_wait_unlocked(struct page *page, bool *slept)
     if (page_is_locked(page)) {
         *slept = true;
         error = wait_sleep_killable(&w, 0);
+        if (!error && page_is_locked(page) && task_kill_is_pending(w.task))
+            error = -EINTR; /* it was the kill that woke us */
     }
     wait_end(queue_of(page), &w);
     return error;

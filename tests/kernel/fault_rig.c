@@ -155,6 +155,31 @@ static struct actor touch_to_the_end(struct fault_rig *rig, pgoff_t page, bool w
     return actor;
 }
 
+static struct actor touch_slowly(struct fault_rig *rig, pgoff_t page, bool write, u64 value)
+{
+    struct actor actor = {.addr = rig_addr(page), .write = write, .argument = value};
+    gate_hold(rig->file->disk, gated_file_sector(page), gated_file_sector(page + 1) - 1, 1);
+    actor_start(&actor, rig, act_touch);
+    gate_wait_held(rig->file->disk, 1);
+    actor_settle(&actor);
+    gate_release_all(rig->file->disk);
+    actor_join(&actor);
+    return actor;
+}
+
+struct task_fault_counters rig_touch_slow(struct fault_rig *rig, pgoff_t page, u64 *value)
+{
+    struct actor actor = touch_slowly(rig, page, false, 0);
+    if (value)
+        *value = actor.value;
+    return actor.faults;
+}
+
+struct task_fault_counters rig_store_slow(struct fault_rig *rig, pgoff_t page, u64 value)
+{
+    return touch_slowly(rig, page, true, value).faults;
+}
+
 struct task_fault_counters rig_touch(struct fault_rig *rig, pgoff_t page, u64 *value)
 {
     struct actor actor = touch_to_the_end(rig, page, false, 0);

@@ -55,6 +55,9 @@ void act_write(struct actor *actor);    /* page `argument`, version 1 */
 
 /* Starts a touch of the page and sleeps until its read is held by the gate and the thread waits for it. */
 void rig_touch_held(struct fault_rig *rig, struct actor *actor, pgoff_t page);
+/* The same, then lets the disk deliver: a touch that certainly sleeps for its data. => its counters */
+struct task_fault_counters rig_touch_slow(struct fault_rig *rig, pgoff_t page, u64 *value);
+struct task_fault_counters rig_store_slow(struct fault_rig *rig, pgoff_t page, u64 value);
 /* Touches the page to the end in a thread. => its counters */
 struct task_fault_counters rig_touch(struct fault_rig *rig, pgoff_t page, u64 *value);
 struct task_fault_counters rig_store(struct fault_rig *rig, pgoff_t page, u64 value);

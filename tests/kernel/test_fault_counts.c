@@ -22,14 +22,9 @@ static void forget_entry(struct fault_rig *rig, pgoff_t page)
     rwsem_write_unlock(&rig->mm->mmap_lock);
 }
 
-/* The disk takes time, so that whoever needs it sleeps. */
 static bool begin(struct fault_rig *rig, u32 prot, u32 share)
 {
-    static const struct gate_delay delay = {.latency_ns = 100000};
-    if (!KEXPECT(rig_init(rig, PAGES, prot, share)))
-        return false;
-    gate_set_delay(rig->file->disk, &delay);
-    return true;
+    return KEXPECT(rig_init(rig, PAGES, prot, share));
 }
 
 KTEST(fault_counts, cold_file_page_is_major_then_cached_is_minor)
@@ -37,7 +32,7 @@ KTEST(fault_counts, cold_file_page_is_major_then_cached_is_minor)
     struct fault_rig rig;
     u64 value = 0;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
-        expect_counts(rig_touch(&rig, 3, &value), 1, 0);
+        expect_counts(rig_touch_slow(&rig, 3, &value), 1, 0);
         KEXPECT_EQ(value, gated_file_word(3, 0));
         forget_entry(&rig, 3);
         struct task_fault_counters c = rig_touch(&rig, 3, &value);
@@ -63,7 +58,7 @@ KTEST(fault_counts, page_with_the_mark_is_minor_and_starts_the_next_window)
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
         knob_set("readahead", "ondemand");
-        expect_counts(rig_touch(&rig, 0, NULL), 1, 0); /* window (0,32), mark on 24 */
+        expect_counts(rig_touch_slow(&rig, 0, NULL), 1, 0); /* window (0,32), mark on 24 */
         u64 before = gated_file_requests(rig.file);
         struct actor reader = {.addr = rig_addr(24)};
         gated_file_hold(rig.file, 32, 63);
@@ -97,7 +92,7 @@ KTEST(fault_counts, past_the_end_is_sigbus_without_disk_or_count)
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
         gated_file_truncate(rig.file, 10 * PAGE_SIZE + 1);
-        expect_counts(rig_touch(&rig, 10, NULL), 1, 0); /* the last, partial page */
+        expect_counts(rig_touch_slow(&rig, 10, NULL), 1, 0); /* the last, partial page */
         u64 requests = gated_file_requests(rig.file);
         struct task_fault_counters c = rig_touch(&rig, 11, NULL);
         expect_counts(c, 0, 0);
@@ -128,7 +123,7 @@ KTEST(fault_counts, private_store_to_a_cold_page_is_one_major_and_one_copy)
     struct fault_rig rig;
     u64 value = 0;
     if (begin(&rig, PROT_READ | PROT_WRITE, MAP_PRIVATE)) {
-        struct task_fault_counters c = rig_store(&rig, 4, 77);
+        struct task_fault_counters c = rig_store_slow(&rig, 4, 77);
         expect_counts(c, 1, 0);
         KEXPECT_EQ(rig.mm->rss_anon, 1);
         KEXPECT_EQ(rig.mm->rss_file, 0);
@@ -203,11 +198,11 @@ KTEST(fault_counts, good_neighbour_of_a_failed_window_is_read_by_itself)
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
         knob_set("readahead", "ondemand");
         gated_file_fail(rig.file, 20, 20);
-        struct task_fault_counters c = rig_touch(&rig, 5, &value); /* window (0,32) holds page 20 */
+        struct task_fault_counters c = rig_touch_slow(&rig, 5, &value); /* window (0,32) holds page 20 */
         expect_counts(c, 1, 0);
         KEXPECT_EQ(value, gated_file_word(5, 0));
         KEXPECT_EQ(gated_file_requests(rig.file), 2);
-        expect_counts(rig_touch(&rig, 6, &value), 1, 0);
+        expect_counts(rig_touch_slow(&rig, 6, &value), 1, 0);
         KEXPECT_EQ(value, gated_file_word(6, 0));
     }
     rig_end(&rig);
