@@ -22,9 +22,8 @@ static bool may(const struct file *file, transfer_fn transfer)
 /* At the file's own position. Files that cannot seek have none, and are not serialised by it. */
 static s64 transfer_here(struct file *file, transfer_fn transfer, u64 buf, size_t len)
 {
-    u64 none = 0;
     if (!file->ops->is_seekable)
-        return transfer(file, buf, len, &none);
+        return transfer(file, buf, len, NULL);
     mutex_lock(&file->pos_lock);
     u64 pos = file->pos;
     mutex_unlock(&file->pos_lock);
