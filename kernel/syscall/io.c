@@ -19,23 +19,6 @@ static bool may(const struct file *file, transfer_fn transfer)
     return transfer == file_read ? file->mapped.can_read : file->mapped.can_write;
 }
 
-/* At the file's own position. Files that cannot seek have none, and are not serialised by it. */
-static s64 transfer_here(struct file *file, transfer_fn transfer, u64 buf, size_t len)
-{
-    if (!file->ops->is_seekable)
-        return transfer(file, buf, len, NULL);
-    mutex_lock(&file->pos_lock);
-    u64 pos = file->pos;
-    mutex_unlock(&file->pos_lock);
-    ssize_t n = transfer(file, buf, len, &pos);
-    if (n > 0) {
-        mutex_lock(&file->pos_lock);
-        file->pos = pos;
-        mutex_unlock(&file->pos_lock);
-    }
-    return n;
-}
-
 static s64 transfer_one(u64 fd, u64 buf, u64 len, transfer_fn transfer)
 {
     struct file *file = syscall_file(fd);
@@ -43,8 +26,7 @@ static s64 transfer_one(u64 fd, u64 buf, u64 len, transfer_fn transfer)
     if (!file)
         return result;
     if (may(file, transfer))
-        result = user_range_is_ok(buf, len) ? transfer_here(file, transfer, buf, MIN(len, RW_MAX_BYTES))
-                                            : -EFAULT;
+        result = user_range_is_ok(buf, len) ? transfer(file, buf, MIN(len, RW_MAX_BYTES), NULL) : -EFAULT;
     file_put(file);
     return result;
 }
@@ -121,8 +103,7 @@ static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_f
     }
     int error = get_iovecs(user_iov, count, few, &iov);
     for (u64 i = 0; !error && i < count; i++) {
-        n = pos ? transfer(file, iov[i].base, iov[i].len, pos)
-                : transfer_here(file, transfer, iov[i].base, iov[i].len);
+        n = transfer(file, iov[i].base, iov[i].len, pos);
         if (n > 0)
             done += n;
         if (n < (s64)iov[i].len)
