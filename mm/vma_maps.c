@@ -54,6 +54,14 @@ static void escape_newlines(char *text, size_t size)
     }
 }
 
+static bool is_stack(const struct vma *vma)
+{
+    u64 last = vma->mm->stack_top - 1;
+
+    return vma->flags & VMA_STACK ||
+           (vma->flags & VMA_GROWSDOWN && vma->start <= last && last < vma->end);
+}
+
 /* The last column; empty for memory without a name. */
 static void format_name(struct vma *vma, char *buf, size_t size)
 {
@@ -62,7 +70,7 @@ static void format_name(struct vma *vma, char *buf, size_t size)
         vma->file->path(vma->file, buf, size);
     else if (!vma->file && (vma->flags & VMA_HEAP))
         format_to(buf, size, "[heap]");
-    else if (!vma->file && (vma->flags & VMA_STACK))
+    else if (!vma->file && is_stack(vma))
         format_to(buf, size, "[stack]");
     buf[size - 1] = '\0';
     escape_newlines(buf, size);
