@@ -22,6 +22,7 @@ SAME = {
     "stack-overflow": (["/tests/stack", "4000"], ["4000"]),
     "mapcalls": (["/tests/mapcalls", "/data/small.txt"], [os.path.join(DATA, "small.txt")]),
     "filecalls": (["/tests/filecalls", "/data"], [DATA]),
+    "procself": (["/tests/procself", "a", "b c"], ["a", "b c"]),
     "efault": (["/tests/efault", "/data/medium.bin"], [os.path.join(DATA, "medium.bin")]),
 }
 
