@@ -11,7 +11,8 @@ static int grow_heap(struct mm *mm, u64 start, u64 end, struct list *dead)
     struct vma_edit edit;
 
     /* One page stays free between the heap and the next area. */
-    if (end > USER_ADDRESS_END - PAGE_SIZE || !mm_range_is_free(mm, start, end + PAGE_SIZE))
+    if (start < USER_ADDRESS_MIN || end > USER_ADDRESS_END - PAGE_SIZE ||
+        !mm_range_is_free(mm, start, end + PAGE_SIZE))
         return -ENOMEM;
     vma_edit_begin(&edit, mm);
     struct vma *vma = vma_edit_new(&edit, start, end, PROT_READ | PROT_WRITE, VMA_HEAP, NULL, 0);

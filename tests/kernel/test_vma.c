@@ -9,6 +9,7 @@
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/user_memory.h"
+#include "mm/vma_internal.h"
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
@@ -276,6 +277,39 @@ KTEST(vma, a_failing_call_changes_nothing)
     test_mm_leave();
 }
 
+KTEST(vma, an_edit_that_is_not_committed_leaves_no_trace)
+{
+    struct memory_file f;
+    struct vma_edit edit;
+    struct list dead = LIST_INIT(dead);
+    char map[256];
+    struct mm *mm = test_mm_enter();
+    KASSERT(mm != NULL);
+    memory_file_init(&f, 8, true, true);
+    map_file(mm, &f, 0, 8, RW, PRIVATE_FIXED, 0);
+    map_anon(mm, 8, 4, RW);
+    touch(3, 6);
+    u64 count = mm->change_count;
+
+    rwsem_write_lock(&mm->mmap_lock);
+    vma_edit_begin(&edit, mm);
+    KEXPECT_EQ(vma_edit_cut(&edit, PAGE(4), PAGE(9)), 0);
+    struct vma *vma = vma_edit_new(&edit, PAGE(4), PAGE(9), RW, 0, NULL, 0);
+    KEXPECT(vma && vma_edit_place(&edit, vma) == 0);
+    vma_edit_close(&edit, &dead);
+    rwsem_write_unlock(&mm->mmap_lock);
+    vma_bury(&dead);
+
+    test_mm_render(mm, BASE, WINDOW_PAGES, map, sizeof(map));
+    KEXPECT_STREQ(map, "[0,8)rw-p+f0 [8,12)rw-p0");
+    KEXPECT_EQ(mm->change_count, count);
+    KEXPECT_EQ(f.file.refs, 2);
+    KEXPECT_EQ(mm->rss_anon, 6);
+    KEXPECT_EQ(user_peek(PAGE(8)), 8);
+    test_mm_leave();
+    memory_file_destroy(&f);
+}
+
 struct reader {
     struct mm *mm;
     u32 stop;
@@ -330,7 +364,11 @@ KTEST(vma, unmapping_waits_for_the_holder_of_a_vma_lock_before_it_zaps)
     touch(0, 1);
     struct vma *vma = vma_find(mm, PAGE(0));
     rwsem_read_lock(&vma->lock);
-    threads_add_and_wait_asleep(&threads, unmap_first_page, mm);
+    const struct task *unmapper = threads_add(&threads, unmap_first_page, mm);
+    KASSERT(unmapper != NULL);
+    while (atomic_load(&unmapper->state) != TASK_SLEEPING && !atomic_load(&unmapper->has_exited))
+        sched_yield();
+    KEXPECT(!unmapper->has_exited);
     KEXPECT(vma_find(mm, PAGE(0)) == NULL); /* others find the new areas already */
     KEXPECT(!(vma->flags & VMA_DETACHED));
     KEXPECT_EQ(mm->rss_anon, 1);
