@@ -14,7 +14,6 @@
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
-#include "kernel/sched/grace.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/sched/task.h"
 #include "kernel/syscall/syscall.h"
@@ -66,7 +65,6 @@ static void tasks_init(void)
 {
     trap_set_time_hooks(sched_account_user_exit, sched_account_user_enter);
     cpus_start(cmdline.max_cpus);
-    grace_init();
     grace_init();
     sync_points_set_seed(cmdline.sync_seed);
 }
