@@ -158,6 +158,7 @@ void sched_yield(void)
         run_queue_add(me, me->cpu);
     switch_away();
     irq_restore(irqs);
+    cpu_pause(); /* yielding in a loop is spinning when there is nobody else on this CPU */
 }
 
 /* The last switch of a task; task_exit has done the rest. */

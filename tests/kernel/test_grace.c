@@ -23,7 +23,7 @@ static void read_without_lock(void *unused)
     (void)unused;
     atomic_store(&reader_is_in, 1);
     while (!atomic_load(&reader_may_leave))
-        cpu_pause();
+        busy_moment();
     /* With the reader still in, no period that began after it came in can be over. */
     task_exit(atomic_load(&period_is_over) ? 1 : 0);
 }
@@ -224,22 +224,35 @@ static void pass_many_points(void *unused)
         SYNC_POINT(test_point);
 }
 
-KTEST(sync_point, a_seed_makes_tasks_yield_at_points)
+/* Two threads that share a CPU; neither begins before this one waits for them. */
+static void run_two_past_points(void *unused)
 {
     struct test_threads threads = {0};
 
-    u64 before = sched_switch_count();
-    threads_add_on(&threads, 0, pass_many_points, NULL);
-    threads_add_on(&threads, 0, pass_many_points, NULL);
+    (void)unused;
+    threads_add_on(&threads, cpu_index(), pass_many_points, NULL);
+    threads_add_on(&threads, cpu_index(), pass_many_points, NULL);
     KEXPECT_EQ(threads_join(&threads), 0);
-    u64 without = sched_switch_count() - before;
+}
 
-    before = sched_switch_count();
-    sync_points_set_seed(7);
-    threads_add_on(&threads, 0, pass_many_points, NULL);
-    threads_add_on(&threads, 0, pass_many_points, NULL);
+static u64 count_switches_past_points(void)
+{
+    struct test_threads threads = {0};
+    u64 before = sched_switch_count();
+
+    threads_add_on(&threads, 0, run_two_past_points, NULL);
     KEXPECT_EQ(threads_join(&threads), 0);
+    return sched_switch_count() - before;
+}
+
+KTEST(sync_point, a_seed_makes_tasks_yield_at_points)
+{
+    u64 without = count_switches_past_points();
+
+    sync_points_set_seed(7);
+    u64 with = count_switches_past_points();
+
     sync_points_set_seed(0);
-    KEXPECT(sched_switch_count() - before >= without + 8);
+    KEXPECT(with >= without + 16); /* 128 points, one in four yields */
     KEXPECT_EQ(sync_points_armed, 0);
 }

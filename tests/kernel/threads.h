@@ -25,6 +25,18 @@ void threads_start_on_each_cpu(struct test_threads *threads, void (*fn)(void *),
 /* => sum of exit codes, plus 1000 for each thread that could not be created */
 int threads_join(struct test_threads *threads);
 
+/*
+ * One turn of a loop that keeps a CPU busy. Under icount each PAUSE gives the turn to another CPU,
+ * which costs the host far more than an instruction: a loop of nothing but PAUSE makes hardly any
+ * virtual time.
+ */
+static inline void busy_moment(void)
+{
+    for (unsigned i = 0; i < 2000; i++)
+        __asm__ volatile("");
+    cpu_pause();
+}
+
 void threads_wait_asleep(const struct task *task);
 /* What a sleeping task says it waits for. */
 void threads_wait_reason(const struct task *task, char *text, size_t size);
