@@ -69,12 +69,14 @@ def test_a_breakpoint_in_the_fault_handler_shows_the_user_function(session):
     assert order == sorted(order), output
 
 
-def test_a_fault_on_a_file_is_stopped_where_it_waits_for_the_disk(session):
+def test_a_fault_that_waits_for_the_disk_shows_its_context_and_the_program(session):
     output = session(["/bin/mplay", "m:0-3", "/data/medium.bin"],
                      f"add-symbol-file {BUILD}/user/mplay",
-                     "hbreak fault_file if f->pgoff == 2 || f->vma->file != 0", "continue",
+                     # By the program itself (flag 1), on a mapping and not on its own text.
+                     "hbreak fault_wait_unlocked if (f->flags & 1) && f->addr > 0x10000000000",
+                     "continue",
                      "backtrace", "print *f", "kill")
     names = frames(output)
-    assert names and names[0] == "fault_file", output
-    assert "fault_user" in names, output
-    assert "access = FAULT_READ" in output or "access = FAULT_EXEC" in output, output
+    assert names and names[0] == "fault_wait_unlocked", output
+    assert {"fault_user", "page_fault_trap", "main"} <= set(names), output
+    assert "locked = false" in output and "attempt = 0" in output, output
