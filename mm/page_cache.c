@@ -129,7 +129,8 @@ int page_cache_add_new(struct page_cache *cache, pgoff_t index, struct page **ou
     page->cache = cache;
     page->index = index;
     page->refs = 2; /* the cache's and the caller's */
-    page_set(page, PAGE_LOCKED | (cache->is_meta ? PAGE_META : 0));
+    /* Counts as touched: else what was read ahead, and is still to be used, would be reclaimed before what was used already. */
+    page_set(page, PAGE_LOCKED | PAGE_REFERENCED | (cache->is_meta ? PAGE_META : 0));
 
     bool irqs = spin_lock_irq(&cache->tree_lock);
     int error = radix_insert(&cache->pages, index, page);
@@ -137,7 +138,7 @@ int page_cache_add_new(struct page_cache *cache, pgoff_t index, struct page **ou
         cache->n_pages++;
     spin_unlock_irq(&cache->tree_lock, irqs);
     if (error) {
-        page_unset(page, PAGE_LOCKED | PAGE_META);
+        page_unset(page, PAGE_LOCKED | PAGE_REFERENCED | PAGE_META);
         page->cache = NULL;
         page->refs = 1;
         page_put(page);
@@ -239,6 +240,7 @@ int page_cache_get_page(struct page_cache *cache, pgoff_t index, bool killable, 
         if (error)
             return error;
         if (page_is_uptodate(page) && page_cache_owns(cache, page, index)) {
+            page_set(page, PAGE_REFERENCED);
             *out = page;
             return 0;
         }
