@@ -18,6 +18,5 @@ void disk_stats_put(struct text_out *out, struct block_device *device)
         text_out_put(out, " %lu %lu %lu %lu", stats.requests[write], stats.merges[write],
                      stats.sectors[write], stats.ticks_ns[write] / NS_PER_MS);
     total_ms = (stats.ticks_ns[0] + stats.ticks_ns[1]) / NS_PER_MS;
-    text_out_put(out, " %u %lu %lu\n", stats.in_flight, MIN(total_ms, up_ms),
-                 total_ms);
+    text_out_put(out, " %u %lu %lu\n", stats.in_flight, MIN(total_ms, up_ms), total_ms);
 }

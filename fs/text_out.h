@@ -1,6 +1,7 @@
 /*
- * Text that grows into a buffer of unknown sufficiency: what show() of a generated file writes with.
- * What does not fit is counted all the same, so that the caller learns how large a buffer it takes.
+ * Text that grows into a buffer of unknown sufficiency: what show() of a generated file writes
+ * with. What does not fit is counted all the same, so that the caller learns how large a buffer it
+ * takes.
  */
 #ifndef FS_TEXT_OUT_H
 #define FS_TEXT_OUT_H

@@ -60,12 +60,18 @@ static const struct {
     const char *flag;
     const bool *is_there;
 } cpu_flags[] = {
-    {"pge", &cpu_features.pge},         {"nx", &cpu_features.nx},
-    {"smep", &cpu_features.smep},       {"smap", &cpu_features.smap},
-    {"umip", &cpu_features.umip},       {"pku", &cpu_features.pku},
-    {"fsgsbase", &cpu_features.fsgsbase}, {"xsave", &cpu_features.xsave},
-    {"avx", &cpu_features.avx},         {"rdtscp", &cpu_features.rdtscp},
-    {"pdpe1gb", &cpu_features.gib_pages}, {"erms", &cpu_features.erms},
+    {"pge", &cpu_features.pge},
+    {"nx", &cpu_features.nx},
+    {"smep", &cpu_features.smep},
+    {"smap", &cpu_features.smap},
+    {"umip", &cpu_features.umip},
+    {"pku", &cpu_features.pku},
+    {"fsgsbase", &cpu_features.fsgsbase},
+    {"xsave", &cpu_features.xsave},
+    {"avx", &cpu_features.avx},
+    {"rdtscp", &cpu_features.rdtscp},
+    {"pdpe1gb", &cpu_features.gib_pages},
+    {"erms", &cpu_features.erms},
     {"constant_tsc", &cpu_features.invariant_tsc},
 };
 

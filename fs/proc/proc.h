@@ -28,9 +28,9 @@ extern void (*proc_sum_processes)(struct process_sums *sums);
 
 /* Between the files of this folder: adds a table of entries; panics when out of memory. */
 void proc_add_table(struct super_block *proc, const struct text_file *entries, size_t n);
-void proc_add_memory_files(struct super_block *proc);  /* memory.c */
-void proc_add_vm_files(struct super_block *proc);      /* vm.c */
+void proc_add_memory_files(struct super_block *proc);                       /* memory.c */
+void proc_add_vm_files(struct super_block *proc);                           /* vm.c */
 void proc_add_machine_files(struct super_block *proc, const char *cmdline); /* machine.c */
-void proc_add_log_files(struct super_block *proc);     /* logs.c */
+void proc_add_log_files(struct super_block *proc);                          /* logs.c */
 
 #endif

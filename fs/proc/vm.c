@@ -52,8 +52,8 @@ static void add_knob(struct super_block *proc, const struct knob *knob)
 
 /* ---- drop_caches: bit 0 file pages, bit 1 what is kept of unused files ---- */
 
-#define DROP_PAGES     1
-#define DROP_UNUSED    2
+#define DROP_PAGES       1
+#define DROP_UNUSED      2
 #define DROP_DEVICES_MAX 16
 
 struct device_list {

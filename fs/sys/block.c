@@ -114,15 +114,14 @@ static int set_delay(struct block_device *device, size_t field, const char *text
     return error;
 }
 
-#define DELAY_FILE(field)                                                      \
-    static size_t show_##field(void *arg, char *buf, size_t size)              \
-    {                                                                          \
-        return show_number(buf, size,                                          \
-                           get_delay(arg, offsetof(struct gate_delay, field))); \
-    }                                                                          \
-    static int store_##field(void *arg, const char *text, size_t len)          \
-    {                                                                          \
-        return set_delay(arg, offsetof(struct gate_delay, field), text, len);  \
+#define DELAY_FILE(field)                                                                  \
+    static size_t show_##field(void *arg, char *buf, size_t size)                          \
+    {                                                                                      \
+        return show_number(buf, size, get_delay(arg, offsetof(struct gate_delay, field))); \
+    }                                                                                      \
+    static int store_##field(void *arg, const char *text, size_t len)                      \
+    {                                                                                      \
+        return set_delay(arg, offsetof(struct gate_delay, field), text, len);              \
     }
 
 DELAY_FILE(latency_ns)

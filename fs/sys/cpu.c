@@ -2,9 +2,9 @@
  * /sys/devices/system/cpu: which CPUs there are, as a list of ranges. Programs size their pools of
  * threads by these.
  */
+#include "kernel/cpu/cpu.h"
 #include "fs/sys/sys.h"
 #include "fs/text_out.h"
-#include "kernel/cpu/cpu.h"
 #include "kernel/log/log.h"
 
 /* CPUs are numbered without gaps, none comes or goes: all three lists are the same. */

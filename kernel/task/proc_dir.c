@@ -7,7 +7,8 @@
  *
  * Inode numbers: pid and place in the table, above all those of the tree.
  *
- * Listing /proc: positions below PID_POSITIONS are the tree's, PID_POSITIONS + pid those of processes.
+ * Listing /proc: positions below PID_POSITIONS are the tree's, PID_POSITIONS + pid those of
+ * processes.
  */
 #include "fs/proc/proc.h"
 #include "kernel/task/proc_files.h"

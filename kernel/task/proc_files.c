@@ -190,8 +190,8 @@ static size_t show_statm(void *arg, char *buf, size_t size)
 
     if (!view_open(&view, arg))
         return 0;
-    text_out_put(&out, "%lu %lu %lu 0 0 0 0\n", READ_ONCE(view.mm->total_pages),
-                 rss_pages(view.mm), atomic_load(&view.mm->rss_file));
+    text_out_put(&out, "%lu %lu %lu 0 0 0 0\n", READ_ONCE(view.mm->total_pages), rss_pages(view.mm),
+                 atomic_load(&view.mm->rss_file));
     view_close(&view);
     return out.len;
 }
@@ -230,8 +230,8 @@ static size_t show_status(void *arg, char *buf, size_t size)
 
     if (!view_open(&view, arg))
         return 0;
-    text_out_put(&out, "Name:\t%s\nUmask:\t0%u%u%u\nState:\t%s\n", view.name,
-                 view.umask >> 6 & 7, view.umask >> 3 & 7, view.umask & 7, state_name(view.state));
+    text_out_put(&out, "Name:\t%s\nUmask:\t0%u%u%u\nState:\t%s\n", view.name, view.umask >> 6 & 7,
+                 view.umask >> 3 & 7, view.umask & 7, state_name(view.state));
     text_out_put(&out, "Tgid:\t%u\nPid:\t%u\nPPid:\t0\n", view.pid, view.pid);
     text_out_put(&out, "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
     put_memory(&out, view.mm);

@@ -20,10 +20,10 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define TEXT_BYTES 65536
-#define USER_TEXT  0x300000000ul
-#define NAMES_MAX  128
-#define NAME_BYTES 64
+#define TEXT_BYTES       65536
+#define USER_TEXT        0x300000000ul
+#define NAMES_MAX        128
+#define NAME_BYTES       64
 #define KNOB_VALUE_BYTES 128
 
 /* Names are relative to a mount: "/proc", "vmstat". */
@@ -230,7 +230,8 @@ KTEST(proc, meminfo_parts_fit_into_the_whole)
     KASSERT(text != NULL);
     total = number_of(text, "MemTotal:");
     used = number_of(text, "MemFree:") + number_of(text, "Buffers:") + number_of(text, "Cached:") +
-           number_of(text, "Slab:") + number_of(text, "AnonPages:") + number_of(text, "PageTables:");
+           number_of(text, "Slab:") + number_of(text, "AnonPages:") +
+           number_of(text, "PageTables:");
     KEXPECT_EQ(total, frames_total() * (PAGE_SIZE / 1024));
     KEXPECT(used <= total);
     KEXPECT(number_of(text, "MemAvailable:") <= total);
@@ -300,7 +301,8 @@ KTEST(proc, drop_caches_drops_clean_pages)
     struct inode *bdev = disk ? bdev_inode(disk) : NULL;
     struct page *page;
 
-    if (KEXPECT(bdev != NULL) && KEXPECT_EQ(page_cache_get_page(&bdev->cache, 1, false, &page), 0)) {
+    if (KEXPECT(bdev != NULL) &&
+        KEXPECT_EQ(page_cache_get_page(&bdev->cache, 1, false, &page), 0)) {
         KEXPECT_EQ(write_in("/proc", "sys/vm/drop_caches", "1"), 1);
         KEXPECT_EQ(READ_ONCE(bdev->cache.n_pages), 1); /* somebody uses it */
         page_put(page);
@@ -463,8 +465,8 @@ KTEST(proc, a_listing_in_small_pieces_is_the_same)
 
 KTEST(proc, unknown_names_are_not_there)
 {
-    static const char *const names[] = {"nothing", "sys/vm/nothing", "4000000000", "007", "0", "-1",
-                                        "99999999999999999999"};
+    static const char *const names[] = {"nothing", "sys/vm/nothing",      "4000000000", "007", "0",
+                                        "-1",      "99999999999999999999"};
 
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
         KEXPECT_EQ(open_error("/proc", names[i], O_RDONLY), -ENOENT);
@@ -568,7 +570,8 @@ KTEST(proc, diskstats_count_a_finished_read)
     struct page *page;
     char *text;
 
-    if (KEXPECT(bdev != NULL) && KEXPECT_EQ(page_cache_get_page(&bdev->cache, 2, false, &page), 0)) {
+    if (KEXPECT(bdev != NULL) &&
+        KEXPECT_EQ(page_cache_get_page(&bdev->cache, 2, false, &page), 0)) {
         page_put(page);
         text = text_in("/proc", "diskstats");
         if (text)

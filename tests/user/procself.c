@@ -14,14 +14,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define PAGE              4096UL
-#define STAT_FIELDS       52
-#define STAT_MINFLT       10
-#define STAT_VSIZE        23
-#define STAT_RSS          24
-#define STAT_STARTSTACK   28
-#define PAGES_TO_TOUCH    1000
-#define RSS_MAY_LAG       500 /* Linux adds up its CPUs' counts now and then */
+#define PAGE            4096UL
+#define STAT_FIELDS     52
+#define STAT_MINFLT     10
+#define STAT_VSIZE      23
+#define STAT_RSS        24
+#define STAT_STARTSTACK 28
+#define PAGES_TO_TOUCH  1000
+#define RSS_MAY_LAG     500 /* Linux adds up its CPUs' counts now and then */
 
 static char text[65536];
 
@@ -105,8 +105,8 @@ static void check_names(void)
 
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
     snprintf(path, sizeof(path), "/proc/%s", pid);
-    say("self leads to the pid", readlink("/proc/self", target, sizeof(target) - 1) > 0 &&
-                                     strcmp(target, pid) == 0);
+    say("self leads to the pid",
+        readlink("/proc/self", target, sizeof(target) - 1) > 0 && strcmp(target, pid) == 0);
     say("the pid is listed", is_listed("/proc", pid));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         say(names[i], is_listed(path, names[i]));
