@@ -138,6 +138,7 @@ static void fill_inode(struct inode *inode, const struct text_file *entry)
 {
     inode->atime = inode->mtime = inode->ctime = clock_wall_ns() / NS_PER_S;
     if (!entry) {
+        inode->nlink = 2; /* its name, and its own "." */
         inode->ops = &directory_inode_ops;
         inode->file_ops = &file_ops_directory;
         return;
