@@ -14,6 +14,7 @@
 #include "mm/page_cache.h"
 
 #include "kernel/log/log.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "lib/hash.h"
 
@@ -145,6 +146,8 @@ static int lock_slowly(struct page *page, bool killable)
             break;
         }
     }
+    if (error)
+        SYNC_POINT(page_lock_killed);
     wait_end(queue_of(page), &w);
     if (error)
         give_back_if_granted(page, &w);
