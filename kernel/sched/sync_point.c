@@ -64,7 +64,7 @@ static bool seed_says_yield(struct task *me)
 
     if (!seed)
         return false;
-    rng_seed(&rng, seed ^ mix64((u64)me->pid << 32 | ++me->sync_rng));
+    rng_seed(&rng, seed ^ mix64((u64)me->sync_id << 32 | ++me->sync_rng));
     return rng_one_in(&rng, YIELD_ONE_IN);
 }
 

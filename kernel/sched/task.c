@@ -123,6 +123,7 @@ struct task *task_create_stopped(const char *name, void (*fn)(void *arg), void *
     }
     string_copy(task->name, name, sizeof(task->name));
     task->pid = new_pid();
+    task->sync_id = task->pid;
     task->start_fn = fn;
     task->start_arg = arg;
     task->is_pinned = cpu >= 0;

@@ -82,6 +82,7 @@ struct task {
     int exit_code;
     void (*on_exit)(struct task *task); /* called in the dying task, for its owner room */
     struct deferred death;              /* gives the stack back once the CPU has left it */
+    u32 sync_id;                /* what seeded yields know it by: its pid, unless a test gives it another */
     u64 sync_rng;               /* how many sync points it came by while a seed was set */
     struct lock_held_list held; /* lock-order checker; empty in release builds */
 };

@@ -226,6 +226,44 @@ KTEST(fault_counts, bad_sector_is_sigbus_and_is_not_remembered)
     rig_end(&rig);
 }
 
+/* Whether one of the first n requests of the gate's log reads the page. */
+static bool was_asked_for(const struct gate_log_entry *log, unsigned n, pgoff_t page)
+{
+    for (unsigned i = 0; i < n; i++) {
+        u64 first = log[i].sector / SECTORS_PER_PAGE, pages = log[i].bytes / PAGE_SIZE;
+        if (page >= first && page - first < pages)
+            return true;
+    }
+    return false;
+}
+
+#define SCAN_PAGES 512
+#define WINDOW 32
+
+KTEST(fault_counts, scan_costs_its_bytes_and_pages_are_asked_for_before_they_are_touched)
+{
+    static struct gate_log_entry log[SCAN_PAGES];
+    struct fault_rig rig;
+    if (!KEXPECT(rig_init(&rig, SCAN_PAGES, PROT_READ, MAP_SHARED)))
+        return;
+    knob_set("readahead", "ondemand");
+    gate_log_reset(rig.file->disk);
+    unsigned late = 0;
+    for (pgoff_t page = 0; page < SCAN_PAGES; page++) {
+        unsigned n = gate_log(rig.file->disk, log, SCAN_PAGES);
+        late += !was_asked_for(log, n, page);
+        rig_touch(&rig, page, NULL);
+    }
+    unsigned n = gate_log(rig.file->disk, log, SCAN_PAGES);
+    KEXPECT_EQ(late, 1); /* the very first */
+    KEXPECT_EQ(n, SCAN_PAGES / WINDOW);
+    for (unsigned i = 0; i < n; i++) {
+        KEXPECT_EQ(log[i].sector, i * WINDOW * SECTORS_PER_PAGE);
+        KEXPECT_EQ(log[i].bytes, WINDOW * PAGE_SIZE);
+    }
+    rig_end(&rig);
+}
+
 KTEST(fault_counts, map_around_maps_cached_neighbours_but_not_the_mark)
 {
     struct fault_rig rig;
