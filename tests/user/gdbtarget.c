@@ -1,6 +1,7 @@
 /*
  * gdbtarget: faults and a system call in functions that gdb is to find again on the stack
- * (tests/gdb/test_gdb.py). Run with vm.map_around_bytes=4096, so that each page is a fault of its own.
+ * (tests/gdb/test_gdb.py). Run with vm.map_around_bytes=4096, so that each page is a fault of its
+ * own.
  *
  *     main -> outer -> inner           an ordinary function in the middle of its work
  *     main -> first_instruction        the load is the function's first instruction
@@ -15,8 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGE 4096
-#define PAGES 4 /* of the file; what lies behind its end is not touched */
+#define PAGE        4096
+#define PAGES       4 /* of the file; what lies behind its end is not touched */
 #define SYS_GETPPID 110
 
 #define NOINLINE __attribute__((noinline, noclone, noipa))
@@ -94,8 +95,8 @@ __asm__(".pushsection .text.gdbtarget, \"ax\", @progbits\n"
         "    .balign 4096\n"
         ".popsection\n");
 
-#define FULL_REGISTERS_SUM                                                                         \
-    (0x1001UL + 0x1002 + 0x1003 + 0x1004 + 0x1005 + 0x1006 + 0x1008 + 0x1009 + 0x100a + 0x100b +   \
+#define FULL_REGISTERS_SUM                                                                       \
+    (0x1001UL + 0x1002 + 0x1003 + 0x1004 + 0x1005 + 0x1006 + 0x1008 + 0x1009 + 0x100a + 0x100b + \
      0x100c)
 
 NOINLINE int inner(const volatile char *page, int scale)
