@@ -153,6 +153,8 @@ struct block_driver_ops {
     void (*poll)(struct block_device *device);
 };
 
+#define READ_AHEAD_MAX_KB 4096 /* largest window anybody can set */
+
 struct block_device {
     char name[16]; /* "vda", "ram0" */
     u32 dev;       /* Linux device number, makedev(major, minor) */

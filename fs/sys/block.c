@@ -19,7 +19,6 @@
 #include "lib/string.h"
 #include "mm/core/slab.h"
 
-#define READ_AHEAD_MAX_KB 4096
 #define KIB_PER_PAGE      (PAGE_SIZE / 1024)
 #define DISKS_MAX         32
 #define PATH_BYTES        64
