@@ -56,14 +56,10 @@ static const struct file_ops *ops_of(const struct inode *inode, u32 flags)
     if (inode->file_ops)
         return inode->file_ops;
     switch (inode->mode & S_IFMT) {
-    case S_IFREG:
-        return &file_ops_regular;
-    case S_IFDIR:
-        return &file_ops_directory;
-    case S_IFBLK:
-        return &file_ops_block;
-    case S_IFCHR:
-        return device_file_ops(inode->rdev);
+    case S_IFREG: return &file_ops_regular;
+    case S_IFDIR: return &file_ops_directory;
+    case S_IFBLK: return &file_ops_block;
+    case S_IFCHR: return device_file_ops(inode->rdev);
     }
     return NULL;
 }
@@ -174,7 +170,8 @@ struct file *file_open(struct inode *base, const char *base_path, const char *pa
 
 typedef ssize_t (*transfer_fn)(struct file *file, u64 user_buf, size_t len, u64 *pos);
 
-/* With the caller's position, or with the file's own one, which two threads may not move at once. */
+/* With the caller's position, or with the file's own one, which two threads may not move at once.
+ */
 static ssize_t transfer(struct file *file, transfer_fn fn, u64 user_buf, size_t len, u64 *pos)
 {
     ssize_t done;
@@ -237,19 +234,12 @@ static s64 seek_target(struct file *file, s64 offset, int whence)
     s64 base = 0;
 
     switch (whence) {
-    case SEEK_SET:
-        break;
-    case SEEK_CUR:
-        base = file->pos;
-        break;
-    case SEEK_END:
-        base = end_of(file);
-        break;
+    case SEEK_SET: break;
+    case SEEK_CUR: base = file->pos; break;
+    case SEEK_END: base = end_of(file); break;
     case SEEK_DATA:
-    case SEEK_HOLE:
-        return seek_data_or_hole(file, offset, whence == SEEK_HOLE);
-    default:
-        return -EINVAL;
+    case SEEK_HOLE: return seek_data_or_hole(file, offset, whence == SEEK_HOLE);
+    default: return -EINVAL;
     }
     if (base < 0)
         return base;

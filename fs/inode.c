@@ -19,17 +19,17 @@
 #include "lib/hash.h"
 #include "mm/core/slab.h"
 
-#define TABLE_BITS       8
-#define UNUSED_MAX       512
-#define ANONYMOUS_INO    1
+#define TABLE_BITS    8
+#define UNUSED_MAX    512
+#define ANONYMOUS_INO 1
 
 static LOCK_CLASS(table_lock_class, "inode table");
 static SLEEP_LOCK_CLASS(inode_rwlock_class, "inode->rwlock");
 
 static struct spinlock table_lock = SPINLOCK_INIT(&table_lock_class);
-static struct list table[1u << TABLE_BITS];                  /* table_lock */
-static struct list unused_inodes = LIST_INIT(unused_inodes); /* table_lock; oldest first */
-static unsigned n_unused;                                    /* table_lock */
+static struct list table[1u << TABLE_BITS];                          /* table_lock */
+static struct list unused_inodes = LIST_INIT(unused_inodes);         /* table_lock; oldest first */
+static unsigned n_unused;                                            /* table_lock */
 static struct wait_queue state_queue = WAIT_QUEUE_INIT(state_queue); /* a state has changed */
 static struct slab_cache *inode_cache;
 
@@ -106,9 +106,8 @@ static struct inode *find_locked(const struct super_block *super, u64 ino)
 {
     struct inode *inode;
 
-    list_for_each(inode, bucket_of(super, ino), link)
-        if (inode->super == super && inode->ino == ino)
-            return inode;
+    list_for_each(inode, bucket_of(super, ino),
+                  link) if (inode->super == super && inode->ino == ino) return inode;
     return NULL;
 }
 
@@ -185,8 +184,8 @@ struct inode *inode_get(struct super_block *super, u64 ino, bool *is_new)
         }
         slab_free(inode_cache, fresh);
         if (!inode) {
-            WAIT_FOR(&state_queue, number_is_free_or_usable(super, ino),
-                     "inode %lu being evicted", ino, 0);
+            WAIT_FOR(&state_queue, number_is_free_or_usable(super, ino), "inode %lu being evicted",
+                     ino, 0);
             continue;
         }
         if (wait_until_filled(inode))
@@ -248,7 +247,8 @@ static struct inode *pick_unused(const struct super_block *super, unsigned keep)
 
     spin_lock(&table_lock);
     if (n_unused > keep) {
-        list_for_each(inode, &unused_inodes, unused_link) {
+        list_for_each(inode, &unused_inodes, unused_link)
+        {
             if (!super || inode->super == super) {
                 found = inode;
                 break;
@@ -304,8 +304,7 @@ unsigned inode_evict_super(struct super_block *super)
     evict_all(super);
     spin_lock(&table_lock);
     for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-        list_for_each(inode, &table[i], link)
-            in_use += inode->super == super;
+        list_for_each(inode, &table[i], link) in_use += inode->super == super;
     spin_unlock(&table_lock);
     return in_use;
 }
@@ -316,7 +315,8 @@ struct inode *inode_next_in_table(u64 *cursor)
 
     spin_lock(&table_lock);
     for (u64 seen = 0, slot = 0; !found && slot < ARRAY_SIZE(table); slot++) {
-        list_for_each(inode, &table[slot], link) {
+        list_for_each(inode, &table[slot], link)
+        {
             if (seen++ < *cursor || inode->state != INODE_READY)
                 continue;
             take_locked(inode);

@@ -10,7 +10,7 @@
 #include "lib/errno.h"
 #include "lib/string.h"
 
-#define MOUNTS_MAX        16
+#define MOUNTS_MAX       16
 #define MOUNT_PATH_BYTES 64
 
 struct mount {

@@ -22,10 +22,10 @@
 
 struct page_reader {
     struct block_device *device;
-    u32 flags;        /* BIO_* */
-    u32 pages_left;   /* a bio made now needs at most so many segments */
-    struct bio *bio;  /* being filled; NULL: none */
-    u64 next_sector;  /* behind it */
+    u32 flags;       /* BIO_* */
+    u32 pages_left;  /* a bio made now needs at most so many segments */
+    struct bio *bio; /* being filled; NULL: none */
+    u64 next_sector; /* behind it */
     struct block_plug plug;
 };
 

@@ -19,9 +19,9 @@
 
 struct walk {
     struct inode *at;
-    char *full;      /* PATH_MAX_BYTES */
+    char *full; /* PATH_MAX_BYTES */
     size_t full_len;
-    char *rest;      /* PATH_MAX_BYTES */
+    char *rest;       /* PATH_MAX_BYTES */
     const char *next; /* within rest */
     unsigned links;
     bool follow_last;

@@ -15,11 +15,11 @@
 #include "lib/string.h"
 #include "mm/core/slab.h"
 
-#define DOT_ENTRIES     2 /* "." and ".." come first in a listing */
-#define DIRECTORY_BITS  0555u
-#define LINK_BITS       0777u
-#define NS_PER_S        1000000000ul
-#define TEXTFS_BLOCK    4096u
+#define DOT_ENTRIES    2 /* "." and ".." come first in a listing */
+#define DIRECTORY_BITS 0555u
+#define LINK_BITS      0777u
+#define NS_PER_S       1000000000ul
+#define TEXTFS_BLOCK   4096u
 
 static LOCK_CLASS(tree_lock_class, "textfs tree");
 static struct spinlock tree_lock = SPINLOCK_INIT(&tree_lock_class);
@@ -38,9 +38,9 @@ static struct text_node *find_child_locked(struct text_node *dir, const char *na
 {
     struct text_node *child;
 
-    list_for_each(child, &dir->children, link)
-        if (strlen(child->name) == len && memcmp(child->name, name, len) == 0)
-            return child;
+    list_for_each(child, &dir->children,
+                  link) if (strlen(child->name) == len &&
+                            memcmp(child->name, name, len) == 0) return child;
     return NULL;
 }
 
@@ -59,7 +59,8 @@ static struct text_node *nth_child(struct text_node *dir, u64 n)
     struct text_node *child, *found = NULL;
 
     spin_lock(&tree_lock);
-    list_for_each(child, &dir->children, link) {
+    list_for_each(child, &dir->children, link)
+    {
         if (n-- == 0) {
             found = child;
             break;
@@ -265,7 +266,8 @@ static void destroy_below(struct text_node *dir)
 {
     struct text_node *child, *tmp;
 
-    list_for_each_safe(child, tmp, &dir->children, link) {
+    list_for_each_safe(child, tmp, &dir->children, link)
+    {
         list_del(&child->link);
         destroy_below(child);
         node_discard(child);

@@ -7,11 +7,11 @@
 #include "fs/vfs.h"
 
 struct text_node {
-    struct inode *inode;            /* holds a reference */
-    struct text_node *parent;       /* NULL: the root */
-    struct list children;           /* of a directory */
-    struct list link;               /* in the parent's children */
-    const struct text_file *entry;  /* NULL: a directory */
+    struct inode *inode;           /* holds a reference */
+    struct text_node *parent;      /* NULL: the root */
+    struct list children;          /* of a directory */
+    struct list link;              /* in the parent's children */
+    const struct text_file *entry; /* NULL: a directory */
     char name[];
 };
 

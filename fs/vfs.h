@@ -90,30 +90,30 @@ struct file_ops {
     int (*ioctl)(struct file *file, u64 request, u64 argument); /* NULL: -ENOTTY */
     s64 (*seek_end)(struct file *file); /* where SEEK_END counts from; NULL: inode size */
     bool is_seekable;
-    bool can_map;       /* mmap through mapped.cache */
+    bool can_map;        /* mmap through mapped.cache */
     bool maps_anonymous; /* mmap gives zeroed memory of nobody's file (/dev/zero) */
 };
 
 enum inode_state {
-    INODE_NEW,      /* being filled in by whoever made it */
+    INODE_NEW, /* being filled in by whoever made it */
     INODE_READY,
     INODE_FAILED,   /* could not be read; out of the table */
     INODE_EVICTING, /* its pages are being dropped; who wants the number waits */
 };
 
 struct inode {
-    struct page_cache cache;  /* size_bytes is the file's size */
-    struct rwsem rwlock;      /* outermost lock: write, truncate exclusive; directories shared */
+    struct page_cache cache; /* size_bytes is the file's size */
+    struct rwsem rwlock;     /* outermost lock: write, truncate exclusive; directories shared */
     struct super_block *super;
     u64 ino;
     u32 mode, uid, gid, nlink;
     u32 rdev;
-    u64 blocks_512;           /* st_blocks */
-    s64 atime, mtime, ctime;  /* seconds */
+    u64 blocks_512;          /* st_blocks */
+    s64 atime, mtime, ctime; /* seconds */
     const struct inode_ops *ops;
     const struct file_ops *file_ops;
-    s32 refs;                 /* guarded by the inode table's lock */
-    u32 state;                /* enum inode_state; changed under the table's lock */
+    s32 refs;  /* guarded by the inode table's lock */
+    u32 state; /* enum inode_state; changed under the table's lock */
     bool is_in_table;
     struct list link;         /* inode table */
     struct list unused_link;  /* unused inodes, oldest first; empty while in use */
@@ -136,17 +136,17 @@ struct file {
     const struct file_ops *ops;
     struct mutex pos_lock;
     u64 pos;
-    u32 flags;                 /* O_* */
+    u32 flags; /* O_* */
     void *private_;
-    char path[256];            /* absolute, cut at the front when longer */
+    char path[256]; /* absolute, cut at the front when longer */
 };
 
 struct super_block {
-    const char *type;          /* "ext2" */
-    u64 dev;                   /* st_dev */
+    const char *type; /* "ext2" */
+    u64 dev;          /* st_dev */
     u32 block_bytes;
     bool is_read_only;
-    struct inode *root;        /* holds a reference */
+    struct inode *root; /* holds a reference */
     void (*statfs)(struct super_block *sb, u64 *blocks, u64 *free_blocks, u64 *files,
                    u64 *free_files);
     void *fs_private;
@@ -173,15 +173,15 @@ void inode_put(struct inode *inode);    /* may sleep */
 unsigned inode_cache_shrink(void);
 /* Before a file system goes: drops its unused inodes. => inodes still in use. May sleep. */
 unsigned inode_evict_super(struct super_block *super);
-/* One inode of the table after the other, each with a reference; *cursor begins with 0. Where inodes
- * come and go meanwhile, some may be passed over. => NULL at the end */
+/* One inode of the table after the other, each with a reference; *cursor begins with 0. Where
+ * inodes come and go meanwhile, some may be passed over. => NULL at the end */
 struct inode *inode_next_in_table(u64 *cursor);
 u64 super_anonymous_dev(void); /* the next device number of a file system without a device */
 
 /* Mounts: a table of absolute path -> super block: "/" (ext2), "/proc", "/sys", "/dev". The path
  * need not exist below. => 0, -EBUSY (something is there), -ENOSPC, -ENAMETOOLONG */
 int vfs_mount(const char *path, struct super_block *super);
-int vfs_unmount(const char *path); /* tests. => 0, -EINVAL: nothing there */
+int vfs_unmount(const char *path);  /* tests. => 0, -EINVAL: nothing there */
 struct super_block *vfs_root(void); /* NULL: nothing is mounted at "/" */
 /* What is mounted at exactly this normalised path; NULL: nothing. */
 struct super_block *vfs_mount_at(const char *path);
@@ -239,7 +239,8 @@ ssize_t file_read_all_kernel(struct file *file, u64 pos, void *buf, size_t len);
 /* SEEK_SET/CUR/END/DATA/HOLE. => the new position; -EINVAL, -ESPIPE, -ENXIO, -EOVERFLOW */
 s64 file_seek(struct file *file, s64 offset, int whence);
 /* getdents: calls emit for entries from the file's position on, which it moves. emit must not touch
- * user memory. => 0; -ENOTDIR, -EIO, … (with entries already taken: 0, the error comes next time) */
+ * user memory. => 0; -ENOTDIR, -EIO, … (with entries already taken: 0, the error comes next time)
+ */
 int file_iterate(struct file *file, dir_emit emit, void *ctx);
 
 extern const struct file_ops file_ops_regular;   /* page cache read, mmap; no write */

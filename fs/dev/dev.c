@@ -18,10 +18,10 @@ struct char_device {
     const struct file_ops *ops;
 };
 
-#define CHAR_DEVICE(name_, bits, major, minor, ops_)                                             \
-    {                                                                                            \
-        .node = {.path = (name_), .mode = S_IFCHR | (bits), .rdev = BLOCK_DEV(major, minor)},    \
-        .ops = (ops_)                                                                            \
+#define CHAR_DEVICE(name_, bits, major, minor, ops_)                                          \
+    {                                                                                         \
+        .node = {.path = (name_), .mode = S_IFCHR | (bits), .rdev = BLOCK_DEV(major, minor)}, \
+        .ops = (ops_)                                                                         \
     }
 
 static const struct char_device char_devices[] = {

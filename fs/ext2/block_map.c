@@ -2,9 +2,9 @@
  * The block map: file blocks to runs of disk blocks.
  *
  *     inode.block[0..11]   direct
- *     inode.block[12]      -> numbers                          p     file blocks (p numbers a block)
- *     inode.block[13]      -> numbers -> numbers               p^2
- *     inode.block[14]      -> numbers -> numbers -> numbers    p^3
+ *     inode.block[12]      -> numbers                          p     file blocks (p numbers a
+ * block) inode.block[13]      -> numbers -> numbers               p^2 inode.block[14]      ->
+ * numbers -> numbers -> numbers    p^3
  *
  * A zero anywhere is a hole over everything below it, so a hole is found without reading what is
  * not there. The block of numbers at the bottom stays pinned while consecutive blocks are asked

@@ -57,9 +57,10 @@ static int dir_block_load(struct dir_block *block, u64 number)
     return 0;
 }
 
+/* A name that no path can spell is found by no lookup, but a listing must not show it. */
 static bool name_is_good(const struct ext2_disk_entry *entry)
 {
-    return entry->name_len > 0 && !memchr(entry->name, '/', entry->name_len) &&
+    return !memchr(entry->name, '/', entry->name_len) &&
            !memchr(entry->name, '\0', entry->name_len);
 }
 
@@ -77,8 +78,8 @@ static const char *entry_fault(const struct ext2_fs *fs, const struct ext2_disk_
         return "has a name longer than itself";
     if (entry->inode > fs->inodes_count)
         return "has an inode number out of range";
-    if (entry->inode && !name_is_good(entry))
-        return "has a bad name";
+    if (entry->inode && entry->name_len == 0)
+        return "has no name";
     return NULL;
 }
 
@@ -155,14 +156,18 @@ static int list_block(struct dir_block *block, u64 *pos, dir_emit emit, void *ct
 
     for (u32 offset = 0; offset < ext2_block_bytes(fs); offset += entry->rec_len) {
         int error = get_entry(block, offset, &entry);
-        u64 next = start + offset + entry->rec_len;
+        u64 next;
 
         if (error)
             return error;
         if (start + offset < *pos)
             continue;
-        if (entry->inode && emit(ctx, entry->name, entry->name_len, entry->inode,
-                                 entry_type(fs, entry), next))
+        next = start + offset + entry->rec_len;
+        if (entry->inode && !name_is_good(entry))
+            return ext2_damage(fs, "inode %lu: a name with a slash or a zero",
+                               block->map.inode->ino);
+        if (entry->inode &&
+            emit(ctx, entry->name, entry->name_len, entry->inode, entry_type(fs, entry), next))
             return 1;
         *pos = next;
     }

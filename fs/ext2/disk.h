@@ -16,11 +16,11 @@
 #define EXT2_REV_OLD     0u /* 128-byte inodes, no features */
 #define EXT2_REV_DYNAMIC 1u
 
-#define EXT2_ROOT_INO          2u
-#define EXT2_OLD_FIRST_INO     11u
-#define EXT2_OLD_INODE_BYTES   128u
+#define EXT2_ROOT_INO        2u
+#define EXT2_OLD_FIRST_INO   11u
+#define EXT2_OLD_INODE_BYTES 128u
 
-#define EXT2_INCOMPAT_FILETYPE 0x0002u
+#define EXT2_INCOMPAT_FILETYPE     0x0002u
 #define EXT2_ROCOMPAT_SPARSE_SUPER 0x0001u
 #define EXT2_ROCOMPAT_LARGE_FILE   0x0002u
 #define EXT2_ROCOMPAT_BTREE_DIR    0x0004u

@@ -30,11 +30,11 @@ struct ext2_fs {
     u32 first_ino;
     u32 inode_bytes;
     u32 n_groups;
-    u32 block_shift;      /* log2 of the block size */
-    u32 pointer_shift;    /* log2 of block numbers in a block */
-    u64 max_file_bytes;   /* what direct to triple-indirect blocks reach */
-    bool has_file_types;  /* in directory entries */
-    u32 damage_lines;     /* log lines about damage so far; changed atomically */
+    u32 block_shift;     /* log2 of the block size */
+    u32 pointer_shift;   /* log2 of block numbers in a block */
+    u64 max_file_bytes;  /* what direct to triple-indirect blocks reach */
+    bool has_file_types; /* in directory entries */
+    u32 damage_lines;    /* log lines about damage so far; changed atomically */
     u32 free_blocks, free_inodes;
 };
 
@@ -74,7 +74,8 @@ int ext2_read_block(struct ext2_fs *fs, u64 block, struct page **page, void **da
 /* Is that block in memory, so that reading it does not wait? A hint. Never sleeps. */
 bool ext2_block_is_cached(struct ext2_fs *fs, u64 block);
 
-/* => 0 and *out with a reference; -EUCLEAN (number or contents), -EOPNOTSUPP, -EIO, -ENOMEM. Sleeps. */
+/* => 0 and *out with a reference; -EUCLEAN (number or contents), -EOPNOTSUPP, -EIO, -ENOMEM.
+ * Sleeps. */
 int ext2_inode_get(struct ext2_fs *fs, u64 ino, struct inode **out);
 
 /*

@@ -56,7 +56,8 @@ static int read_disk_inode(struct ext2_fs *fs, u64 ino, struct ext2_disk_inode *
     return 0;
 }
 
-static int check_regular(struct ext2_fs *fs, struct inode *inode, const struct ext2_disk_inode *disk)
+static int check_regular(struct ext2_fs *fs, struct inode *inode,
+                         const struct ext2_disk_inode *disk)
 {
     (void)disk;
     if (inode->cache.size_bytes > fs->max_file_bytes)
@@ -108,12 +109,9 @@ static const struct ext2_type {
     const struct inode_ops *ops;
     int (*check)(struct ext2_fs *fs, struct inode *inode, const struct ext2_disk_inode *disk);
 } types[] = {
-    {S_IFREG, &ext2_file_ops, check_regular},
-    {S_IFDIR, &ext2_dir_ops, check_directory},
-    {S_IFLNK, &ext2_symlink_ops, check_symlink},
-    {S_IFCHR, &ext2_special_ops, check_special},
-    {S_IFBLK, &ext2_special_ops, check_special},
-    {S_IFIFO, &ext2_special_ops, check_special},
+    {S_IFREG, &ext2_file_ops, check_regular},     {S_IFDIR, &ext2_dir_ops, check_directory},
+    {S_IFLNK, &ext2_symlink_ops, check_symlink},  {S_IFCHR, &ext2_special_ops, check_special},
+    {S_IFBLK, &ext2_special_ops, check_special},  {S_IFIFO, &ext2_special_ops, check_special},
     {S_IFSOCK, &ext2_special_ops, check_special},
 };
 

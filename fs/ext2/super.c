@@ -13,7 +13,7 @@
 #include "lib/string.h"
 #include "mm/core/slab.h"
 
-#define DAMAGE_LINES_MAX 8
+#define DAMAGE_LINES_MAX  8
 #define DAMAGE_TEXT_BYTES 160
 
 #define SUPPORTED_INCOMPAT EXT2_INCOMPAT_FILETYPE
@@ -42,10 +42,10 @@ static const struct {
     u32 bit;
     const char *name;
 } incompat_names[] = {
-    {0x00001, "compression"}, {0x00002, "filetype"},  {0x00004, "needs_recovery"},
-    {0x00008, "journal_dev"}, {0x00010, "meta_bg"},   {0x00040, "extent"},
-    {0x00080, "64bit"},       {0x00100, "mmp"},       {0x00200, "flex_bg"},
-    {0x00400, "ea_inode"},    {0x01000, "dirdata"},   {0x02000, "metadata_csum_seed"},
+    {0x00001, "compression"}, {0x00002, "filetype"},    {0x00004, "needs_recovery"},
+    {0x00008, "journal_dev"}, {0x00010, "meta_bg"},     {0x00040, "extent"},
+    {0x00080, "64bit"},       {0x00100, "mmp"},         {0x00200, "flex_bg"},
+    {0x00400, "ea_inode"},    {0x01000, "dirdata"},     {0x02000, "metadata_csum_seed"},
     {0x04000, "large_dir"},   {0x08000, "inline_data"}, {0x10000, "encrypt"},
     {0x20000, "casefold"},
 };
@@ -66,7 +66,8 @@ static int check_features(struct ext2_fs *fs, const struct ext2_disk_super *disk
     for (u32 bit = 1; bit && !ext2_is_quiet; bit <<= 1)
         if (unsupported & bit)
             log_error("%s: the file system has the feature \"%s\" (incompatible %#x), which this "
-                      "kernel does not know", fs->device->name, incompat_name(bit), bit);
+                      "kernel does not know",
+                      fs->device->name, incompat_name(bit), bit);
     if (unsupported)
         return -EOPNOTSUPP;
     if (unknown && !ext2_is_quiet)
@@ -110,8 +111,9 @@ static int check_sizes(struct ext2_fs *fs, const struct ext2_disk_super *disk)
         return ext2_damage(fs, "inodes of %u bytes", fs->inode_bytes);
     u64 pointers = 1ul << fs->pointer_shift;
 
-    fs->max_file_bytes = (EXT2_DIRECT_BLOCKS + pointers + pointers * pointers +
-                          pointers * pointers * pointers) << fs->block_shift;
+    fs->max_file_bytes =
+        (EXT2_DIRECT_BLOCKS + pointers + pointers * pointers + pointers * pointers * pointers)
+        << fs->block_shift;
     return 0;
 }
 
@@ -131,8 +133,7 @@ static int check_blocks(struct ext2_fs *fs, const struct ext2_disk_super *disk)
         return ext2_damage(fs, "%u blocks on a device of %lu", fs->blocks_count, device_blocks);
     if (fs->blocks_per_group == 0 || fs->blocks_per_group > bits)
         return ext2_damage(fs, "%u blocks in a group", fs->blocks_per_group);
-    fs->n_groups =
-        DIV_ROUND_UP((u64)fs->blocks_count - fs->first_data_block, fs->blocks_per_group);
+    fs->n_groups = DIV_ROUND_UP((u64)fs->blocks_count - fs->first_data_block, fs->blocks_per_group);
     return 0;
 }
 
@@ -252,8 +253,11 @@ int ext2_mount(struct block_device *device, struct super_block **out)
         goto fail;
     fs->device = device;
     fs->metadata = &bdev->cache;
-    fs->super = (struct super_block){.type = "ext2", .dev = device->dev, .is_read_only = true,
-                                     .statfs = ext2_statfs, .fs_private = fs};
+    fs->super = (struct super_block){.type = "ext2",
+                                     .dev = device->dev,
+                                     .is_read_only = true,
+                                     .statfs = ext2_statfs,
+                                     .fs_private = fs};
     error = read_super(fs);
     if (!error)
         error = read_root(fs);

@@ -9,13 +9,13 @@
 #include "mm/core/slab.h"
 #include "tests/kernel/ktest.h"
 
-#define IMAGE_BLOCKS  120
-#define GARBAGE       0xbd
-#define BASE_PATH     "/image"
+#define IMAGE_BLOCKS   120
+#define GARBAGE        0xbd
+#define BASE_PATH      "/image"
 #define ENTRY_BYTES(n) ALIGN_UP(sizeof(struct ext2_disk_entry) + (n), 4ul)
-#define TYPE_FILE 1
-#define TYPE_DIR  2
-#define TYPE_LINK 7
+#define TYPE_FILE      1
+#define TYPE_DIR       2
+#define TYPE_LINK      7
 
 void *image_block(struct ext2_image *image, u32 block)
 {
@@ -68,8 +68,11 @@ static struct ext2_disk_inode *make_inode(struct ext2_image *image, u32 ino, u32
 {
     struct ext2_disk_inode *inode = image_inode(image, ino);
 
-    *inode = (struct ext2_disk_inode){.mode = (u16)mode, .links_count = 1, .size = (u32)size,
-                                      .size_high = (u32)(size >> 32), .mtime = 1000000 + ino};
+    *inode = (struct ext2_disk_inode){.mode = (u16)mode,
+                                      .links_count = 1,
+                                      .size = (u32)size,
+                                      .size_high = (u32)(size >> 32),
+                                      .mtime = 1000000 + ino};
     return inode;
 }
 
@@ -149,8 +152,10 @@ static void make_dir(struct ext2_image *image, u32 ino, const struct name *names
         u8 len = (u8)strlen(names[i].name);
         u32 bytes = i + 1 < n ? ENTRY_BYTES(len) : image->block_bytes - offset;
 
-        *entry = (struct ext2_disk_entry){.inode = names[i].ino, .rec_len = (u16)bytes,
-                                          .name_len = len, .file_type = names[i].type};
+        *entry = (struct ext2_disk_entry){.inode = names[i].ino,
+                                          .rec_len = (u16)bytes,
+                                          .name_len = len,
+                                          .file_type = names[i].type};
         memcpy(entry->name, names[i].name, len);
         offset += bytes;
     }
@@ -159,15 +164,25 @@ static void make_dir(struct ext2_image *image, u32 ino, const struct name *names
 static void make_dirs(struct ext2_image *image)
 {
     static const struct name root[] = {
-        {EXT2_ROOT_INO, ".", TYPE_DIR}, {EXT2_ROOT_INO, "..", TYPE_DIR},
-        {IMAGE_LOST, "lost+found", TYPE_DIR}, {IMAGE_SMALL, "small.txt", TYPE_FILE},
-        {IMAGE_HOLES, "holes", TYPE_FILE}, {IMAGE_DEEP, "deep", TYPE_FILE},
-        {IMAGE_RUN, "run", TYPE_FILE}, {0, "unused", TYPE_FILE}, {IMAGE_DIR, "dir", TYPE_DIR},
-        {IMAGE_SHORT, "short", TYPE_LINK}, {IMAGE_LONG, "long", TYPE_LINK},
-        {IMAGE_LOOP, "loop", TYPE_LINK}, {IMAGE_UP, "up", TYPE_LINK}, {IMAGE_ZERO, "zero", 3},
-        {IMAGE_DISK, "disk", 4}, {IMAGE_PIPE, "pipe", 5},
+        {EXT2_ROOT_INO, ".", TYPE_DIR},
+        {EXT2_ROOT_INO, "..", TYPE_DIR},
+        {IMAGE_LOST, "lost+found", TYPE_DIR},
+        {IMAGE_SMALL, "small.txt", TYPE_FILE},
+        {IMAGE_HOLES, "holes", TYPE_FILE},
+        {IMAGE_DEEP, "deep", TYPE_FILE},
+        {IMAGE_RUN, "run", TYPE_FILE},
+        {0, "unused", TYPE_FILE},
+        {IMAGE_DIR, "dir", TYPE_DIR},
+        {IMAGE_SHORT, "short", TYPE_LINK},
+        {IMAGE_LONG, "long", TYPE_LINK},
+        {IMAGE_LOOP, "loop", TYPE_LINK},
+        {IMAGE_UP, "up", TYPE_LINK},
+        {IMAGE_ZERO, "zero", 3},
+        {IMAGE_DISK, "disk", 4},
+        {IMAGE_PIPE, "pipe", 5},
     };
-    static const struct name dir[] = {{IMAGE_DIR, ".", TYPE_DIR}, {EXT2_ROOT_INO, "..", TYPE_DIR},
+    static const struct name dir[] = {{IMAGE_DIR, ".", TYPE_DIR},
+                                      {EXT2_ROOT_INO, "..", TYPE_DIR},
                                       {IMAGE_INNER, "inner", TYPE_FILE}};
     static const struct name lost[] = {{IMAGE_LOST, ".", TYPE_DIR},
                                        {EXT2_ROOT_INO, "..", TYPE_DIR}};
@@ -212,7 +227,8 @@ static void make_special(struct ext2_image *image)
 bool image_create(struct ext2_image *image, u32 block_bytes, u32 inode_bytes)
 {
     *image = (struct ext2_image){.bytes = (size_t)IMAGE_BLOCKS * block_bytes,
-                                 .block_bytes = block_bytes, .inode_bytes = inode_bytes};
+                                 .block_bytes = block_bytes,
+                                 .inode_bytes = inode_bytes};
     image->data = kzalloc(image->bytes);
     if (!KEXPECT(image->data != NULL))
         return false;

@@ -22,11 +22,10 @@
 
 #include "fs/ext2/ext2.h"
 
-#define IMAGE_SMALL_TEXT "hello from ext2\n"
-#define IMAGE_INNER_TEXT "the inner file\n"
-#define IMAGE_LONG_TARGET \
-    "./dir/.././dir/.././dir/.././dir/.././dir/.././dir/.././dir/../small.txt"
-#define IMAGE_RUN_BLOCKS 40
+#define IMAGE_SMALL_TEXT  "hello from ext2\n"
+#define IMAGE_INNER_TEXT  "the inner file\n"
+#define IMAGE_LONG_TARGET "./dir/.././dir/.././dir/.././dir/.././dir/.././dir/.././dir/../small.txt"
+#define IMAGE_RUN_BLOCKS  40
 
 enum image_ino {
     IMAGE_LOST = 11, /* an empty directory */
@@ -54,8 +53,8 @@ struct ext2_image {
     u32 next_block;  /* the first free one */
     struct ext2_disk_super *super;
     struct ext2_disk_group *group;
-    struct block_device *device;   /* NULL: not mounted before */
-    struct super_block *mounted;   /* NULL: not mounted */
+    struct block_device *device; /* NULL: not mounted before */
+    struct super_block *mounted; /* NULL: not mounted */
 };
 
 static inline u8 image_byte(u64 file_block)
@@ -68,7 +67,8 @@ bool image_create(struct ext2_image *image, u32 block_bytes, u32 inode_bytes);
 void image_destroy(struct ext2_image *image); /* unmounts first */
 /* Puts it on a RAM disk, the first time, and mounts that. => ext2_mount's result */
 int image_mount(struct ext2_image *image);
-void image_unmount(struct ext2_image *image); /* what the disk holds is read anew by the next mount */
+void image_unmount(
+    struct ext2_image *image); /* what the disk holds is read anew by the next mount */
 
 struct ext2_disk_inode *image_inode(struct ext2_image *image, u32 ino);
 void *image_block(struct ext2_image *image, u32 block);

@@ -322,7 +322,7 @@ KTEST(ext2, a_directory_lists_every_used_entry_once_however_small_the_buffer)
         KEXPECT_STREQ(list.text, expected);
         list.left = 1;
         KEXPECT_EQ(file_iterate(file, list_entry_name, &list), 0);
-        KEXPECT_EQ(list.left, 1); /* nothing more */
+        KEXPECT_EQ(list.left, 1);                    /* nothing more */
         KEXPECT_EQ(file_seek(file, 3, SEEK_SET), 3); /* in the middle of an entry */
         list = (struct listing){.left = 1};
         KEXPECT_EQ(file_iterate(file, list_entry_name, &list), 0);

@@ -190,8 +190,8 @@ static void racer(void *arg)
     (void)arg;
     for (u32 i = 0; i < ROUNDS; i++) {
         struct inode *inode;
-        int error = vfs_lookup(racing_super->root, "/r", i % 2 ? "run" : "dir/inner", true, &inode,
-                               NULL);
+        int error =
+            vfs_lookup(racing_super->root, "/r", i % 2 ? "run" : "dir/inner", true, &inode, NULL);
 
         if (error || inode->ino != (i % 2 ? IMAGE_RUN : IMAGE_INNER))
             atomic_add(&racing_errors, 1);
