@@ -90,9 +90,8 @@ static int get_batch(struct mapped_file *file, pgoff_t index, pgoff_t last, pgof
     int error = finish_page(cache, index + n - 1, &pages[n - 1]);
     if (!error)
         return n;
-    for (unsigned i = 0; i + 1 < n; i++)
-        page_put(pages[i]);
-    return error;
+    /* The pages before it are good: they are copied first, and the next batch meets the error again. */
+    return n > 1 ? (int)n - 1 : error;
 }
 
 /* Copies from the batch, whose first page is that of *pos, and drops it. => bytes */
