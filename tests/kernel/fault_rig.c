@@ -101,14 +101,15 @@ void actor_join(struct actor *actor)
 }
 
 /*
- * One access, then the bytes with faults disabled: a copy that fails tries its last word again byte by byte, and that is
- * an access of its own.
+ * One access of one byte, then the rest with faults disabled: a longer copy that fails tries its last word again byte by
+ * byte, and that is an access of its own. (A locked instruction would not do for a store: QEMU loads first under icount.)
  */
 void act_touch(struct actor *actor)
 {
     struct task *task = task_current();
-    int error = actor->write ? uaccess_touch_write(actor->addr) : uaccess_touch_read(actor->addr);
-    actor->succeeded = error == 0;
+    bool error = actor->write ? uaccess_copy_out(actor->addr, &actor->argument, 1) != 0
+                              : uaccess_touch_read(actor->addr) != 0;
+    actor->succeeded = !error;
     task->pagefault_disabled++;
     if (!error && actor->write)
         actor->succeeded = uaccess_copy_out(actor->addr, &actor->argument, sizeof(u64)) == 0;
