@@ -94,6 +94,9 @@ $(BUILD)/$(1)/obj/%.S.o: %.S $(BUILD)/$(1)/flags
 # A memcpy whose loop the compiler turns into a call of memcpy would never end.
 $(BUILD)/$(1)/obj/lib/string.o: EXTRA_CFLAGS := -fno-tree-loop-distribute-patterns
 
+# In-kernel tests run in the order in which they stand in their file.
+$(BUILD)/$(1)/obj/tests/kernel/%.o: EXTRA_CFLAGS := -fno-toplevel-reorder
+
 $(BUILD)/$(1)/flags: FORCE
 	@$$(call write-if-changed,$$@,$$(CC) $$(KERNEL_CFLAGS) $$($(1)_FLAGS) $$(KERNEL_ASFLAGS))
 
