@@ -184,7 +184,7 @@ $(BUILD)/host/flags: FORCE
 DISK  := $(BUILD)/disk.img
 SMALL := $(BUILD)/small.img
 IMAGE_TOOLS := tools/mkimage tools/mkdata.py Makefile tests/user/gen_oracle.py \
-    tests/user/readahead_oracle.py tests/data/readahead.txt
+    tests/user/readahead_oracle.py tests/user/sequences.py tests/data/readahead.txt
 
 # Kept once made: 400 MB of random bytes, and a file of 1000 GiB that is nearly all hole.
 $(BUILD)/data/%: | tools/mkdata.py

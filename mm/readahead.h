@@ -29,6 +29,7 @@ struct readahead {
     u32 miss;             /* read-around's score */
     u32 max_pages;        /* the window, taken at open; doubled by POSIX_FADV_SEQUENTIAL */
     bool advised_random, advised_sequential; /* of the descriptor */
+    u64 windows, window_pages; /* read from the disk for this open file, since it was opened */
 };
 
 enum readahead_kind { READAHEAD_FAULT, READAHEAD_READ, READAHEAD_ADVICE };

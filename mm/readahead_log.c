@@ -35,7 +35,12 @@ void readahead_counts(u64 *windows, u64 *pages)
 void readahead_log_add(const struct readahead_call *call, pgoff_t start, u64 n_pages, pgoff_t mark)
 {
     const struct page_cache *cache = call->file->cache;
+    struct readahead *ra = &call->file->readahead;
     bool has_mark = mark >= start && mark - start < n_pages;
+    spin_lock(&ra->lock);
+    ra->windows++;
+    ra->window_pages += n_pages;
+    spin_unlock(&ra->lock);
     spin_lock(&log_lock);
     records[next_record % LOG_RECORDS] = (struct log_record){
         .dev = cache->dev,

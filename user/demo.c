@@ -6,7 +6,7 @@
  * at most one for each window, and with ondemand a scan that costs no more requests than its
  * windows. Runs on Linux too, as one row, without what Linux does not count.
  *
- * Use: demo [FILE]. Exit status: 0; 1 where a promise is broken or there is no file.
+ * Use: demo [--quick] [FILE]. Exit status: 0; 1 where a promise is broken or there is no file.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -35,6 +35,8 @@ static const char *const default_files[] = {"/data/random.bin", "/data/medium.bi
 static const char *const policies[] = {"ondemand", "around", "none"};
 
 #define POLICY_COUNT (sizeof(policies) / sizeof(policies[0]))
+/* --quick leaves out `none`, which asks the disk once for each page. */
+#define QUICK_POLICY_COUNT (POLICY_COUNT - 1)
 
 struct row {
     const char *policy;
@@ -42,7 +44,8 @@ struct row {
 };
 
 struct demo {
-    const char *path;
+    const char *path; /* as asked for; NULL: a default one, until choose_file() */
+    size_t policy_count;
     uint64_t file_pages;
     uint64_t window_pages; /* 0: not known */
     struct row rows[POLICY_COUNT];
@@ -51,8 +54,9 @@ struct demo {
 };
 
 /* The file that was asked for, or the first default one that is there. */
-static bool choose_file(struct demo *demo, const char *wanted)
+static bool choose_file(struct demo *demo)
 {
+    const char *wanted = demo->path;
     struct stat status;
 
     for (size_t i = 0; !wanted && i < sizeof(default_files) / sizeof(default_files[0]); i++) {
@@ -168,7 +172,7 @@ static bool run_rows(struct demo *demo)
     if (access(KNOB_POLICY, F_OK) < 0)
         good = run_row(demo, &steps, NULL);
     else
-        for (size_t i = 0; good && i < POLICY_COUNT; i++) {
+        for (size_t i = 0; good && i < demo->policy_count; i++) {
             int error = knobs_set(&knobs, KNOB_POLICY, policies[i]);
 
             if (error)
@@ -242,17 +246,38 @@ static void check_scan(struct demo *demo, const struct row *row)
           limit);
 }
 
+static __attribute__((noreturn)) void print_usage(int status)
+{
+    fprintf(status == EXIT_SUCCESS ? stdout : stderr,
+            "Usage: demo [--quick] [FILE]\n"
+            "Touches FILE (default %s) in order by mmap under each\n"
+            "readahead policy, and shows what it cost.\n"
+            "  --quick   without the policy `none`, which asks the disk for each page by itself\n",
+            default_files[0]);
+    exit(status);
+}
+
+static void take_arguments(struct demo *demo, int argc, char **argv)
+{
+    demo->policy_count = POLICY_COUNT;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0)
+            demo->policy_count = QUICK_POLICY_COUNT;
+        else if (strcmp(argv[i], "--help") == 0)
+            print_usage(EXIT_SUCCESS);
+        else if (argv[i][0] == '-' || demo->path)
+            print_usage(EXIT_FAILURE);
+        else
+            demo->path = argv[i];
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct demo demo;
 
-    if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-        printf("Usage: demo [FILE]\nTouches FILE (default %s) in order by mmap under each\n"
-               "readahead policy, and shows what it cost.\n",
-               default_files[0]);
-        return argc == 2 && strcmp(argv[1], "--help") == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-    }
-    if (!choose_file(&demo, argv[1]))
+    take_arguments(&demo, argc, argv);
+    if (!choose_file(&demo))
         return EXIT_FAILURE;
     read_window(&demo);
     if (!run_rows(&demo))

@@ -60,7 +60,8 @@ static const char help_text[] =
     "  Ra Ma in an m: pattern: read page a, touch page a\n"
     "\n"
     "Numbers: major and minor faults and times are this process's, by getrusage; waits, reasons\n"
-    "and retries are from /proc/self/faults; windows and disk requests from /proc/vmstat.\n"
+    "and retries are from /proc/self/faults, windows from /proc/self/fdinfo, disk requests from\n"
+    "/proc/vmstat.\n"
     "`touched` counts pages seen, `resident` pages of FILE in the cache at the end, `checksum`\n"
     "goes over the bytes in the order they were seen.\n";
 

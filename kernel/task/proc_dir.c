@@ -5,12 +5,14 @@
  * numbers of living processes stand beside its entries. A directory is made anew for each lookup
  * and knows its pid only: when the process has ended, its names are gone.
  *
- * Inode numbers: pid and place in the table, above all those of the tree.
+ * Inode numbers: pid and place, above all those of the tree. Places are the directory itself, the
+ * files in the order of their table, and then fdinfo with all that is in it.
  *
  * Listing /proc: positions below PID_POSITIONS are the tree's, PID_POSITIONS + pid those of
  * processes.
  */
 #include "fs/proc/proc.h"
+#include "kernel/task/proc_fdinfo.h"
 #include "kernel/task/proc_files.h"
 #include "kernel/task/process.h"
 #include "lib/errno.h"
@@ -22,7 +24,8 @@
 #define PID_DIGITS    12
 #define DOT_ENTRIES   2 /* "." and ".." come first */
 #define INODE_BASE    (1ul << 40)
-#define INODES_A_PID  64ul
+#define FDINFO_PLACE  64ul
+#define INODES_A_PID  (FDINFO_PLACE + PROC_FDINFO_INODES)
 
 static const struct inode_ops *tree_ops; /* the root's own; set at boot */
 
@@ -88,7 +91,10 @@ static int pid_lookup(struct inode *dir, const char *name, size_t len, struct in
         *out = textfs_leaf_create(dir->super, &entry, inode_number(pid, DOT_ENTRIES + i));
         return *out ? 0 : -ENOMEM;
     }
-    return -ENOENT;
+    if (!name_is(name, len, "fdinfo"))
+        return -ENOENT;
+    *out = proc_fdinfo_create(dir->super, pid, inode_number(pid, FDINFO_PLACE));
+    return *out ? 0 : -ENOMEM;
 }
 
 static int emit_name(const char *name, u64 ino, u32 mode, u64 next, dir_emit emit, void *ctx)
@@ -104,6 +110,9 @@ static int emit_pid_entry(const struct inode *dir, u64 pos, dir_emit emit, void 
         return emit_name(".", dir->ino, S_IFDIR, pos + 1, emit, ctx);
     if (pos == 1)
         return emit_name("..", dir->super->root->ino, S_IFDIR, pos + 1, emit, ctx);
+    if (pos == DOT_ENTRIES + proc_pid_files_count)
+        return emit_name("fdinfo", inode_number(pid_of(dir), FDINFO_PLACE), S_IFDIR, pos + 1, emit,
+                         ctx);
     file = &proc_pid_files[pos - DOT_ENTRIES];
     return emit_name(file->path, inode_number(pid_of(dir), pos), file->link ? S_IFLNK : S_IFREG,
                      pos + 1, emit, ctx);
@@ -113,14 +122,14 @@ static int pid_iterate(struct inode *dir, u64 *pos, dir_emit emit, void *ctx)
 {
     if (next_pid(pid_of(dir)) != pid_of(dir))
         return -ENOENT;
-    while (*pos < DOT_ENTRIES + proc_pid_files_count && !emit_pid_entry(dir, *pos, emit, ctx))
+    while (*pos <= DOT_ENTRIES + proc_pid_files_count && !emit_pid_entry(dir, *pos, emit, ctx))
         ++*pos;
     return 0;
 }
 
 static const struct inode_ops pid_dir_ops = {.lookup = pid_lookup, .iterate = pid_iterate};
 
-static struct inode *pid_dir_create(struct super_block *super, u32 pid)
+struct inode *proc_pid_dir_create(struct super_block *super, u32 pid)
 {
     struct inode *inode = inode_new_anonymous(super, S_IFDIR | 0555);
 
@@ -156,7 +165,7 @@ static int root_lookup(struct inode *dir, const char *name, size_t len, struct i
         return tree_ops->lookup(dir, name, len, out);
     if (next_pid(pid) != pid)
         return -ENOENT;
-    *out = pid_dir_create(dir->super, pid);
+    *out = proc_pid_dir_create(dir->super, pid);
     return *out ? 0 : -ENOMEM;
 }
 

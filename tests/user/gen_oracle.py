@@ -4,6 +4,7 @@
     gen_oracle.py FOLDER
 
     /tests/oracle.txt       the script for /tests/oracle: every scenario of tests/data/readahead.txt
+    /tests/sequences.txt    the same for the worked sequences of tests/user/sequences.py
     /data/stride100.trace   what `seq 0 100 1000000` prints
     /data/hole.bin          100 pages, of which 0-9 and 40-49 hold data
     /data/odd.bin           20 pages, the last one not whole
@@ -15,6 +16,7 @@ import random
 import sys
 
 import readahead_oracle
+import sequences
 
 PAGE_BYTES = readahead_oracle.PAGE_BYTES
 HOLE_FILE_PAGES = 100
@@ -57,6 +59,9 @@ def main():
     missing = [path for path in OPTIONAL_FILES if not os.path.exists(root + path)]
     lines = [s.script_line for s in readahead_oracle.scenarios() if s.file not in missing]
     write(root, "/tests/oracle.txt", "".join(f"{line}\n" for line in lines).encode())
+    if "/data/medium.bin" not in missing:
+        write(root, "/tests/sequences.txt",
+              "".join(f"{line}\n" for line in sequences.script_lines()).encode())
 
 
 if __name__ == "__main__":

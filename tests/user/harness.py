@@ -90,6 +90,18 @@ def numbers_of(out):
     return values
 
 
+def parse_batch(out):
+    """What /tests/oracle prints: {name: {"io": line, number's name: value}}"""
+    answers = {}
+    for line in out.splitlines():
+        name, _, rest = line.partition(" ")
+        if rest.startswith("io:"):
+            answers.setdefault(name, {})["io"] = rest
+        elif name in answers:
+            answers[name].update(word.split("=", 1) for word in rest.split() if "=" in word)
+    return answers
+
+
 def io_line(out):
     """The line of windows."""
     for line in out.splitlines():

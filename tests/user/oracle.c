@@ -2,8 +2,9 @@
  * oracle: many measured runs in one process, from a script, for tests that compare with
  * tests/data/readahead.txt. (One boot starts one program; so the batch is in here.)
  *
- * Use: oracle SCRIPT. A line of the script is `NAME FILE ADVICE READAHEAD_KB MAP_AROUND PATTERN`;
- * `-` leaves a knob alone; `#` starts a comment line. Each line gives two:
+ * Use: oracle SCRIPT. A line of the script is
+ * `NAME FILE ADVICE POLICY READAHEAD_KB MAP_AROUND PATTERN`; `-` leaves a knob alone; `#` starts a
+ * comment line. Each line gives two:
  *
  *     NAME io: @a:(s,n) ...
  *     NAME touched=N major=N minor=N waits=N windows=N resident=N undropped=N checksum=X
@@ -22,7 +23,7 @@
 #include "user/lib/report.h"
 
 #define LINE_BYTES 1024
-#define WORDS      6
+#define WORDS      7
 
 static struct knobs knobs;
 
@@ -45,7 +46,7 @@ static void print_numbers(const char *name, const struct play_result *result)
            result->undropped_pages, result->checksum);
 }
 
-/* NAME FILE ADVICE READAHEAD_KB MAP_AROUND PATTERN */
+/* NAME FILE ADVICE POLICY READAHEAD_KB MAP_AROUND PATTERN */
 static bool run_scenario(char *words[WORDS])
 {
     static struct play_result result;
@@ -56,13 +57,14 @@ static bool run_scenario(char *words[WORDS])
     bool good;
 
     steps_init(&steps);
-    if (!play_parse_advice(words[2], &options.advice) || set_unless_dash(NULL, words[3]) != 0 ||
-        set_unless_dash(KNOB_MAP_AROUND, words[4]) != 0) {
-        printf("%s cannot be set up: advice %s, readahead %s, map-around %s\n", words[0], words[2],
-               words[3], words[4]);
+    if (!play_parse_advice(words[2], &options.advice) ||
+        set_unless_dash(KNOB_POLICY, words[3]) != 0 || set_unless_dash(NULL, words[4]) != 0 ||
+        set_unless_dash(KNOB_MAP_AROUND, words[5]) != 0) {
+        printf("%s cannot be set up: advice %s, policy %s, readahead %s, map-around %s\n",
+               words[0], words[2], words[3], words[4], words[5]);
         return false;
     }
-    if (pattern_parse(words[5], &steps, &error) != 0) {
+    if (pattern_parse(words[6], &steps, &error) != 0) {
         printf("%s pattern, column %lu: %s\n", words[0], error.column, error.text);
         return false;
     }

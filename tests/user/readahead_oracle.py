@@ -89,7 +89,7 @@ class Scenario:
 
     @property
     def script_line(self):
-        return (f"{self.key} {self.file} {self.advice} {self.readahead_kb} {self.map_around} "
+        return (f"{self.key} {self.file} {self.advice} - {self.readahead_kb} {self.map_around} "
                 f"{self.pattern}")
 
 

@@ -61,7 +61,8 @@ def start(case):
         return harness.boot(*SAME[name][0])
     if kind == "bad":
         return harness.boot("/tests/badaccess", name)
-    return harness.boot("/tests/counts", "/data/medium.bin", "/data/sparse.bin")
+    return harness.boot("/tests/counts", "/data/medium.bin", "/data/sparse.bin", ramdisk=True,
+                        icount=True, append="gate.latency_ns=1000000")
 
 
 @pytest.fixture(scope="module")

@@ -1,83 +1,27 @@
-"""The worked sequences of FAULTS.md, section 4, to the letter, through mplay --show-io."""
+"""The worked sequences of tests/user/sequences.py, to the letter: all in one process by the batch
+program, and each in a boot of its own by mplay, whose numbers must agree with its line."""
 
 import re
 
 import pytest
 
 import harness
+from sequences import SEQUENCES
 
-FILE = "/data/medium.bin"
-FILE_PAGES = 16384
-WINDOW = 32
-MISS_LIMIT = 100
+BATCH_CPUS = (1, 4)
+# Those that every run does by mplay: the policies' options, the advice, read, mmap, holes.
+SHORT = ("mmap-from-0", "madvise-sequential", "around", "read-over-a-hole")
 
-
-def line(*windows):
-    return "io:" + "".join(f" {w}" for w in windows)
-
-
-def around(page):
-    """Read-around at a page, and the page alone once the misses are over their limit."""
-    return f"@{page}:({max(0, page - WINDOW // 2)},{WINDOW})"
+CASES = [pytest.param((name, smp), id=f"{name}-smp{smp}",
+                      marks=[] if name in SHORT and smp == 1 else pytest.mark.long)
+         for name in SEQUENCES for smp in (1, 4)]
 
 
-def read_around_then_single(pages):
-    return line(*(around(page) if number <= MISS_LIMIT else f"@{page}:({page},1)"
-                  for number, page in enumerate(pages, 1)))
-
-
-# 125 pages in no order, so far from each other that no window reaches another.
-RANDOM_PAGES = [16 + 131 * (37 * k % 124) for k in range(124)]
-
-# name: (arguments, the line)
-SEQUENCES = {
-    "read-from-0": (
-        ["r:0-91", FILE],
-        line("@0:(0,4)", "@1:(4,8)", "@4:(12,16)", "@12:(28,32)", "@28:(60,32)", "@60:(92,32)")),
-    "read-from-1000": (
-        ["r:1000-1060", FILE],
-        line("@1000:(1000,1)", "@1001:(1001,4)", "@1002:(1005,8)", "@1005:(1013,16)",
-             "@1013:(1029,32)", "@1029:(1061,32)")),
-    "mmap-from-0": (
-        ["m:0-95", FILE], line("@0:(0,32)", "@24:(32,32)", "@32:(64,32)", "@64:(96,32)")),
-    "mmap-from-1000": (
-        ["m:1000-1079", FILE],
-        line("@1000:(984,32)", "@1008:(1016,32)", "@1016:(1048,32)", "@1048:(1080,32)")),
-    "mmap-random": (
-        ["m:" + ",".join(map(str, RANDOM_PAGES)), FILE], read_around_then_single(RANDOM_PAGES)),
-    "mmap-stride-100": (
-        ["m:0-16300/100", FILE], read_around_then_single(range(0, 16301, 100))),
-    "two-mmap-streams": (
-        ["m:i1000/5000x80", FILE],
-        line("@1000:(984,32)", "@5000:(4984,32)", "@1008:(1016,32)", "@5008:(5016,32)",
-             "@1016:(1048,32)", "@5016:(5048,32)", "@1048:(1080,32)", "@5048:(5080,32)")),
-    "two-read-streams": (
-        ["r:i1000/5000x40", FILE],
-        line("@1000:(1000,1)", "@5000:(5000,1)", "@1001:(1001,1)", "@5001:(5001,1)",
-             "@1002:(1002,3)", "@5002:(5002,3)", "@1004:(1005,4)", "@5004:(5005,4)",
-             "@1005:(1009,10)", "@5005:(5009,10)", "@1009:(1019,22)", "@5009:(5019,22)",
-             "@1019:(1041,32)", "@5019:(5041,32)")),
-    "read-backward": (
-        ["r:400-370", FILE], line(*(f"@{page}:({page},1)" for page in range(400, 369, -1)))),
-    "mmap-backward": (
-        ["m:400-350", FILE], line("@400:(384,32)", "@383:(367,17)", "@366:(350,17)")),
-    "madvise-sequential": (
-        ["--advice", "mseq", "m:0-63", FILE], line("@0:(0,32)", "@16:(32,32)", "@32:(64,32)")),
-    "read-to-the-end": (
-        [f"r:16370-{FILE_PAGES - 1}", FILE],
-        line("@16370:(16370,1)", "@16371:(16371,4)", "@16372:(16375,8)", "@16375:(16383,1)")),
-    "read-over-a-hole": (
-        ["r:0-80", "/data/hole.bin"], line("@0:(0,4)", "@1:(4,6)", "@12:(40,10)")),
-    "mmap-over-a-hole": (
-        ["m:0-80", "/data/hole.bin"], line("@0:(0,10)", "@24:(40,10)")),
-    "around": (
-        ["--policy", "around", "m:0-79", FILE],
-        line("@0:(0,32)", "@32:(32,16)", "@48:(48,16)", "@64:(64,16)")),
-    "none": (
-        ["--policy", "none", "m:0-9", FILE], line(*(f"@{page}:({page},1)" for page in range(10)))),
-}
-
-CASES = [(name, smp) for name in SEQUENCES for smp in (1, 4)]
+@pytest.fixture(scope="module", params=BATCH_CPUS, ids=lambda smp: f"smp{smp}")
+def batch(request):
+    result = harness.boot("/tests/oracle", "/tests/sequences.txt", smp=request.param)
+    assert result.status == 0, result.explain()
+    return harness.parse_batch(result.out)
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +32,24 @@ def boots(request):
     boots.close()
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{name}-smp{smp}" for name, smp in CASES])
-def test_sequence(case, boots):
+def check_numbers(expected, numbers):
+    assert numbers["windows"] == str(expected.count("@"))
+    assert numbers["major"] == numbers["waits"], "each major fault is one that waited"
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequence_in_the_batch(batch, name):
+    expected = SEQUENCES[name][1]
+    assert batch[name]["io"] == expected
+    check_numbers(expected, batch[name])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sequence_by_mplay(case, boots):
     result = boots[case]
     expected = SEQUENCES[case[0]][1]
     assert result.status == 0, result.explain()
     assert harness.io_line(result.out) == expected, result.explain()
     numbers = harness.numbers_of(result.out)
-    assert numbers["windows"] == str(expected.count("@"))
+    check_numbers(expected, numbers)
     assert int(numbers["window_pages"]) == sum(map(int, re.findall(r",(\d+)\)", expected)))
-    assert numbers["major"] == numbers["waits"]

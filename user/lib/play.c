@@ -228,7 +228,7 @@ static int measure(struct player *p)
     pretouch_buffer(p->buffer, p->buffer_bytes);
     pretouch_buffer(result, sizeof(*result));
 
-    stats_begin(&result->stats);
+    stats_begin(&result->stats, p->fd);
     error = carry_out(p);
     stats_end(&result->stats);
 

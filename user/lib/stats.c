@@ -10,12 +10,14 @@
 #define US_PER_SECOND 1000000
 #define NS_PER_US     1000
 
-enum stat_source { SOURCE_FAULTS, SOURCE_VMSTAT, SOURCE_COUNT };
+enum stat_source { SOURCE_FAULTS, SOURCE_VMSTAT, SOURCE_FILE, SOURCE_COUNT };
 
 static const char *const source_paths[SOURCE_COUNT] = {
     [SOURCE_FAULTS] = "/proc/self/faults",
     [SOURCE_VMSTAT] = "/proc/vmstat",
+    [SOURCE_FILE] = NULL, /* stats->file_path */
 };
+#define FDINFO_FOLDER "/proc/self/fdinfo/"
 
 static const struct {
     enum stat_source source;
@@ -33,8 +35,8 @@ static const struct {
     [STAT_REASON_SWAP] = {SOURCE_FAULTS, "reason_swap"},
     [STAT_REASON_SPURIOUS] = {SOURCE_FAULTS, "reason_spurious"},
     [STAT_REASON_FAILED] = {SOURCE_FAULTS, "reason_failed"},
-    [STAT_WINDOWS] = {SOURCE_VMSTAT, "ra_windows"},
-    [STAT_WINDOW_PAGES] = {SOURCE_VMSTAT, "ra_pages"},
+    [STAT_WINDOWS] = {SOURCE_FILE, "ra_windows:"},
+    [STAT_WINDOW_PAGES] = {SOURCE_FILE, "ra_pages:"},
     [STAT_DATA_REQUESTS] = {SOURCE_VMSTAT, "disk_data_requests"},
     [STAT_DATA_PAGES] = {SOURCE_VMSTAT, "disk_data_pages"},
     [STAT_META_REQUESTS] = {SOURCE_VMSTAT, "disk_meta_requests"},
@@ -57,12 +59,14 @@ static void take_line(struct stats_sample *sample, enum stat_source source, cons
     }
 }
 
-static void read_source(struct stats_sample *sample, enum stat_source source)
+static void read_source(const struct stats *stats, struct stats_sample *sample,
+                        enum stat_source source)
 {
+    const char *path = source_paths[source] ? source_paths[source] : stats->file_path;
     static char text[32768];
     const char *line = text;
 
-    if (text_read_file(source_paths[source], text, sizeof(text)) < 0)
+    if (text_read_file(path, text, sizeof(text)) < 0)
         return;
     while (*line) {
         take_line(sample, source, line);
@@ -72,13 +76,14 @@ static void read_source(struct stats_sample *sample, enum stat_source source)
     }
 }
 
-void stats_begin(struct stats *stats)
+void stats_begin(struct stats *stats, int fd)
 {
-    *stats = (struct stats){0};
+    *stats = (struct stats){.file_path = FDINFO_FOLDER};
+    text_put_number(stats->file_path + sizeof(FDINFO_FOLDER) - 1, (uint64_t)fd);
     /* The first call may touch pages that the kernel shares with programs: before the sample. */
     clock_gettime(CLOCK_MONOTONIC, &stats->before.clock);
     for (int source = 0; source < SOURCE_COUNT; source++)
-        read_source(&stats->before, source);
+        read_source(stats, &stats->before, source);
     getrusage(RUSAGE_SELF, &stats->before.usage);
     clock_gettime(CLOCK_MONOTONIC, &stats->before.clock);
 }
@@ -88,7 +93,7 @@ void stats_end(struct stats *stats)
     clock_gettime(CLOCK_MONOTONIC, &stats->after.clock);
     getrusage(RUSAGE_SELF, &stats->after.usage);
     for (int source = 0; source < SOURCE_COUNT; source++)
-        read_source(&stats->after, source);
+        read_source(stats, &stats->after, source);
 }
 
 bool stats_get(const struct stats *stats, enum stat_id id, uint64_t *value)

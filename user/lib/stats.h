@@ -1,10 +1,12 @@
 /*
  * Stats: what the kernel counts, read before and after a run.
  *
- * Faults, waits and reasons are this process's own (/proc/self/faults); windows and disk requests
- * are the whole system's (/proc/vmstat), as nobody else runs beside a measurement. Minor and major
- * faults and times come from getrusage. Taking a sample allocates nothing. On Linux the files, or
- * the names in them, are missing: those counters are then not available, and never 0 by mistake.
+ * Faults, waits and reasons are this process's own (/proc/self/faults), windows the open file's
+ * (/proc/self/fdinfo/N), disk requests the whole system's (/proc/vmstat): nobody else runs beside a
+ * measurement, but a program's own pages may have to come back from the disk where memory is short.
+ * Minor and major faults and times come from getrusage. Taking a sample allocates nothing. On Linux
+ * the files, or the names in them, are missing: those counters are then not available, and never 0
+ * by mistake.
  */
 #ifndef USER_LIB_STATS_H
 #define USER_LIB_STATS_H
@@ -43,12 +45,14 @@ struct stats_sample {
 };
 
 struct stats {
+    char file_path[32]; /* the fdinfo of the file that the run is about */
     struct stats_sample before;
     struct stats_sample after;
 };
 
-/* Sample around a run: the files outermost, getrusage and the clock next to what is measured. */
-void stats_begin(struct stats *stats);
+/* Sample around a run on the open file `fd`: the files outermost, getrusage and the clock next to
+ * what is measured. */
+void stats_begin(struct stats *stats, int fd);
 void stats_end(struct stats *stats);
 
 /* How far a counter moved. False where this kernel does not have it. */
