@@ -171,6 +171,8 @@ static int load(struct image *image, const struct exec_arguments *arguments, str
                                  .exec_path = arguments->argc ? arguments->argv[0] : image->file->path};
     u64 rsp;
     error = exec_build_stack(mm, arguments, &aux, &rsp);
+    if (error == -EEXIST)
+        return refuse(image, "a segment lies where the stack must be");
     if (error)
         return error;
     *frame = (struct trap_frame){

@@ -6,6 +6,7 @@
 #include "kernel/cpu/context.h"
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
@@ -85,10 +86,12 @@ static void give_everything_back(struct process *process, u32 status, u32 signal
     spin_unlock(&list_lock);
 
     fd_table_close_all(&process->files);
+    SYNC_POINT(process_memory_goes);
     if (mm) {
         leave_mm();
         mm_put(mm);
     }
+    oom_note_gone(process);
     process->final_faults = task_current()->faults;
     process->exit_status = status;
     process->exit_signal = signal;

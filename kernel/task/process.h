@@ -78,6 +78,8 @@ int exec_load(struct file *file, const struct exec_arguments *arguments, struct 
 
 /* kernel/task/oom.c: see mm/fault.h, fault_init(). */
 bool oom_kill_largest(void);
+/* The memory of a process that has left the list of processes is given back. */
+void oom_note_gone(struct process *process);
 /* kernel/task/fatal.c: exceptions and bad accesses of programs. */
 void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 addr, enum fault_access access);
 void fatal_exception(struct trap_frame *frame);
