@@ -23,6 +23,30 @@ bool program_exists(const char *path)
     return true;
 }
 
+struct name_search {
+    const char *name;
+    bool found;
+};
+
+static void compare_name(struct task *task, void *ctx)
+{
+    struct name_search *search = ctx;
+
+    search->found |= strncmp(task->name, search->name, TASK_NAME_SIZE - 1) == 0;
+}
+
+/* The task of a program that could not be loaded ends by itself, after process_spawn() has returned. */
+static void wait_until_no_task_is_named(const char *name)
+{
+    struct name_search search = {.name = name};
+
+    do {
+        search.found = false;
+        task_for_each(compare_name, &search);
+        sched_yield();
+    } while (search.found);
+}
+
 struct process *program_start(const char *path, const char *a, const char *b, const char *c,
                               bool is_protected, int *error)
 {
@@ -32,6 +56,8 @@ struct process *program_start(const char *path, const char *a, const char *b, co
 
     if (process)
         atomic_add(&process->refs, 1);
+    else
+        wait_until_no_task_is_named(strrchr(path, '/') + 1);
     return process;
 }
 
@@ -56,10 +82,24 @@ struct block_device *program_disk(void)
     return device ? device : block_device_find("vda");
 }
 
+/* Reads ahead have come back, and what was given up is free. */
+static void settle(void)
+{
+    struct block_device *disk = program_disk();
+    struct block_stats stats = {0};
+
+    do {
+        if (disk)
+            block_stats_get(disk, &stats);
+        sched_yield();
+    } while (stats.in_flight > 0);
+    grace_barrier(); /* also: the interrupt that brought the last one is over */
+    grace_barrier(); /* what the first one freed may have deferred frees of its own */
+}
+
 u64 program_frames(void)
 {
-    grace_barrier();
-    grace_barrier(); /* what the first one freed may have deferred frees of its own */
+    settle();
     return frames_free_count() + slab_frames_total() +
            FRAMES_PER_STACK * kernel_stack_cached_count() + page_cache_total_pages();
 }
@@ -79,8 +119,7 @@ u64 program_objects(void)
 {
     u64 live = 0;
 
-    grace_barrier();
-    grace_barrier();
+    settle();
     slab_for_each(add_live, &live);
     return live;
 }

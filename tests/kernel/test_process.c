@@ -414,7 +414,6 @@ KTEST(process, program_that_cannot_be_started_leaves_nothing_behind)
         KEXPECT_EQ(run("/tests", NULL, NULL), -EACCES);
         KEXPECT_EQ(run("/etc/hostname", NULL, NULL), -ENOEXEC);
     }
-    sched_yield();
     KEXPECT_EQ(program_objects(), objects);
     KEXPECT_EQ(program_frames(), frames);
 }
