@@ -45,8 +45,8 @@ static struct block_device *root_device(void)
         if (device)
             return device;
     }
-    give_up("There is no disk to take programs from: no virtio-blk device and no RAM disk. "
-            "Give one to tools/qemu by --disk IMG or --ramdisk IMG.");
+    give_up("There is no disk to take programs from: no usable virtio-blk disk (the log says what was found) and no RAM "
+            "disk. Give one to tools/qemu by --disk IMG or --ramdisk IMG.");
 }
 
 int first_program_mount_root(struct block_device *device)
@@ -80,7 +80,8 @@ NORETURN static void run_program(void)
     memcpy(argv + 1, cmdline.args, cmdline.n_args * sizeof(*argv));
     struct process *init = process_spawn(argv[0], argv, environment, true, &error);
     if (!init)
-        give_up("The program %s cannot be started: %s.", argv[0], error_text(error));
+        give_up("The program %s cannot be started: %s.%s", argv[0], error_text(error),
+                argv[0][0] == '/' ? "" : " It is named by its whole path, as in /bin/demo.");
     int status = process_wait(init);
     log_info("%s ended with status %d", argv[0], status);
     machine_end(MACHINE_EXIT, status);

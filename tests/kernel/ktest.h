@@ -75,7 +75,7 @@ bool ktest_has_failed(void);         /* the running test */
 /*
  * Runs every test whose "suite/name" matches the glob (a bare "suite" means all of it; "list" prints the names).
  *   after  "suite/name" or "": skip everything up to and including it (the runner boots again behind a panic)
- * => number of failed tests; prints KTAP. Called by kernel/main.c in a kernel thread.
+ * => number of failed tests, 1 where none matches; prints KTAP. Called by kernel/main.c in a kernel thread.
  */
 unsigned ktest_run_all(const char *pattern, const char *after);
 

@@ -34,14 +34,14 @@ def text(data):
 
 
 def boot(program, *args, image=SMALL, smp=1, ramdisk=False, icount=False, mem=512, timeout=120,
-         append=None):
-    """Boots the kernel for one program of the image."""
+         append=None, options=()):
+    """Boots the kernel for one program of the image; None: for what it starts by itself."""
     command = [os.path.join(ROOT, "tools", "qemu"), "--ramdisk" if ramdisk else "--disk", image,
-               "--smp", str(smp), "--mem", str(mem), "--timeout", str(timeout)]
+               "--smp", str(smp), "--mem", str(mem), "--timeout", str(timeout), *options]
     command += ["--icount"] if icount else []
     command += ["--append", append] if append else []
     with tempfile.NamedTemporaryFile(prefix="faultline-", suffix=".log") as log:
-        command += ["--log", log.name, "--", program, *args]
+        command += ["--log", log.name] + (["--", program, *args] if program else [])
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False,
                               timeout=timeout + 30)
         with open(log.name, "rb") as kernel_log:

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE            4096UL
@@ -21,6 +22,7 @@
 #define STAT_RSS        24
 #define STAT_STARTSTACK 28
 #define PAGES_TO_TOUCH  1000
+#define LARGE_FILE      0100000UL /* the kernel's O_LARGEFILE; the library's is 0 where all are */
 #define RSS_MAY_LAG     500 /* Linux adds up its CPUs' counts now and then */
 
 static char text[65536];
@@ -99,8 +101,8 @@ static bool is_listed(const char *folder, const char *name)
 
 static void check_names(void)
 {
-    static const char *const names[] = {"cmdline", "comm",  "exe",   "maps",
-                                        "stat",    "statm", "status"};
+    static const char *const names[] = {"cmdline", "comm", "exe",   "fdinfo",
+                                        "maps",    "stat", "statm", "status"};
     char pid[32], target[4096] = "", path[64];
 
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
@@ -181,6 +183,39 @@ static void check_texts(char **argv)
     say("statm is seven numbers", isdigit((unsigned char)text[0]) && strchr(text, '\n') != NULL);
 }
 
+/* Whether the text in `text` has a line `name:` with that value. */
+static bool has_value(const char *name, const char *format, unsigned long value)
+{
+    char number[32], line[64];
+
+    snprintf(number, sizeof(number), format, value);
+    snprintf(line, sizeof(line), "%s:\t%s\n", name, number);
+    return strstr(text, line) != NULL;
+}
+
+static void check_fdinfo(void)
+{
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    char path[64], name[16];
+    struct stat status;
+
+    fstat(fd, &status);
+    lseek(fd, 4711, SEEK_SET);
+    snprintf(name, sizeof(name), "%d", fd);
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", name);
+    say("fdinfo can be read", load(path) > 0);
+    say("fdinfo has the position", has_value("pos", "%lu", 4711));
+    say("fdinfo has the flags", has_value("flags", "%#lo", O_RDONLY | O_CLOEXEC | LARGE_FILE));
+    say("fdinfo has the inode", has_value("ino", "%lu", status.st_ino));
+    say("fdinfo has a mount", strstr(text, "\nmnt_id:\t") != NULL);
+    say("fdinfo lists the descriptor", is_listed("/proc/self/fdinfo", name));
+    close(fd);
+    say("a closed descriptor is gone", access(path, F_OK) < 0);
+    say("no such descriptor", access("/proc/self/fdinfo/1000", F_OK) < 0);
+    say("no such number", access("/proc/self/fdinfo/00", F_OK) < 0);
+    say("fdinfo is left upwards", access("/proc/self/fdinfo/../maps", F_OK) == 0);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -188,5 +223,6 @@ int main(int argc, char **argv)
     check_maps();
     check_stat();
     check_texts(argv);
+    check_fdinfo();
     return 0;
 }
