@@ -97,6 +97,14 @@ void run_queue_add(struct task *task, unsigned cpu)
         ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
 }
 
+void run_queue_offer(void)
+{
+    unsigned cpu = claim_idle(cpu_index());
+
+    if (cpu != NO_CPU)
+        ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
+}
+
 unsigned run_queue_place(const struct task *task)
 {
     if (task->is_pinned || load_of(task->cpu) == 0)

@@ -73,10 +73,13 @@ static void finish_switch(void)
 {
     struct task *before = percpu_this(run_queue)->switched_from;
     bool is_dead = before->state == TASK_DEAD;
+    bool may_move = before->state == TASK_RUNNABLE && !before->is_pinned;
 
     atomic_store(&before->on_cpu, 0); /* from here on it may run elsewhere */
     if (is_dead)
         grace_defer(&before->death);
+    if (may_move)
+        run_queue_offer();
 }
 
 static void charge_switch(struct task *from, struct task *to)
