@@ -174,16 +174,19 @@ typedef ssize_t (*transfer_fn)(struct file *file, u64 user_buf, size_t len, u64 
  */
 static ssize_t transfer(struct file *file, transfer_fn fn, u64 user_buf, size_t len, u64 *pos)
 {
-    ssize_t done;
+    ssize_t done = -EINVAL;
 
     if (pos && !file->ops->is_seekable && pos != &file->pos)
         return -ESPIPE;
     if (len > (size_t)INT64_MAX)
         return -EINVAL;
-    if (pos || !file->ops->is_seekable)
-        return fn(file, user_buf, len, pos ? pos : &file->pos);
+    if (!file->ops->is_seekable)
+        return fn(file, user_buf, len, &file->pos);
+    if (pos)
+        return *pos > INT64_MAX - len ? done : fn(file, user_buf, len, pos);
     mutex_lock(&file->pos_lock);
-    done = fn(file, user_buf, len, &file->pos);
+    if (file->pos <= INT64_MAX - len)
+        done = fn(file, user_buf, len, &file->pos);
     mutex_unlock(&file->pos_lock);
     return done;
 }
@@ -243,9 +246,7 @@ static s64 seek_target(struct file *file, s64 offset, int whence)
     }
     if (base < 0)
         return base;
-    if (__builtin_add_overflow(base, offset, &base))
-        return -EOVERFLOW;
-    return base < 0 ? -EINVAL : base;
+    return __builtin_add_overflow(base, offset, &base) || base < 0 ? -EINVAL : base;
 }
 
 s64 file_seek(struct file *file, s64 offset, int whence)

@@ -236,7 +236,7 @@ ssize_t file_write(struct file *file, u64 user_buf, size_t len, u64 *pos);
 int file_ioctl(struct file *file, u64 request, u64 argument);
 /* Regular files and block devices: kernel buffer. => bytes (short at the end of the file) */
 ssize_t file_read_all_kernel(struct file *file, u64 pos, void *buf, size_t len);
-/* SEEK_SET/CUR/END/DATA/HOLE. => the new position; -EINVAL, -ESPIPE, -ENXIO, -EOVERFLOW */
+/* SEEK_SET/CUR/END/DATA/HOLE. => the new position; -EINVAL, -ESPIPE, -ENXIO */
 s64 file_seek(struct file *file, s64 offset, int whence);
 /* getdents: calls emit for entries from the file's position on, which it moves. emit must not touch
  * user memory. => 0; -ENOTDIR, -EIO, … (with entries already taken: 0, the error comes next time)

@@ -4,6 +4,8 @@
 #include "lib/errno.h"
 #include "mm/file_read.h"
 
+#define OFFSET_MAX ((u64)INT64_MAX) /* of any byte of a file; what is beyond is beyond every end */
+
 enum file_advice { ADVICE_NORMAL, ADVICE_RANDOM, ADVICE_SEQUENTIAL, ADVICE_WILLNEED, ADVICE_DONTNEED, ADVICE_NOREUSE };
 
 static void set_pattern(struct mapped_file *file, u32 window_factor, bool random, bool sequential)
@@ -28,7 +30,8 @@ static void drop_whole_pages(struct mapped_file *file, u64 offset, u64 end)
 
 int file_advise(struct mapped_file *file, u64 offset, u64 len, int advice)
 {
-    u64 end = len == 0 || offset + len < offset ? ~0ul - PAGE_SIZE : offset + len;
+    offset = MIN(offset, OFFSET_MAX);
+    u64 end = len == 0 || len > OFFSET_MAX - offset ? OFFSET_MAX : offset + len;
     switch (advice) {
     case ADVICE_NORMAL:
         set_pattern(file, 1, false, false);

@@ -5,7 +5,10 @@
 
 #define AT_FDCWD (-100)
 #define AT_SYMLINK_NOFOLLOW 0x100
+#define AT_EACCESS 0x200
+#define AT_NO_AUTOMOUNT 0x800
 #define AT_EMPTY_PATH 0x1000
+#define AT_SYNC_TYPE 0x6000 /* how fresh the answer must be: it always is */
 
 int syscall_path(u64 user_path, char **out)
 {
@@ -24,13 +27,15 @@ int syscall_path(u64 user_path, char **out)
 int syscall_base(int dirfd, const char *path, struct inode **base, const char **base_path)
 {
     struct process *process = process_current();
+    if (path[0] == '\0')
+        return -ENOENT;
     if (path[0] == '/' || dirfd == AT_FDCWD) {
         *base = process->working_dir;
         *base_path = process->working_path;
         inode_hold(*base);
         return 0;
     }
-    struct file *file = syscall_file(dirfd);
+    struct file *file = syscall_file_or_path(dirfd);
     if (!file)
         return -EBADF;
     int error = (file->inode->mode & S_IFMT) == S_IFDIR ? 0 : -ENOTDIR;
@@ -79,12 +84,12 @@ s64 sys_openat(const u64 *a)
 
 s64 sys_close(const u64 *a)
 {
-    return fd_close(&process_current()->files, a[0]);
+    return fd_close(&process_current()->files, (int)a[0]);
 }
 
 static s64 duplicate(u64 fd, int min, bool close_on_exec)
 {
-    struct file *file = syscall_file(fd);
+    struct file *file = syscall_file_or_path(fd);
     if (!file)
         return -EBADF;
     int new_fd = fd_install(&process_current()->files, file, min, close_on_exec);
@@ -100,7 +105,7 @@ s64 sys_dup(const u64 *a)
 
 static s64 duplicate_to(u64 fd, u64 target, bool close_on_exec)
 {
-    struct file *file = syscall_file(fd);
+    struct file *file = syscall_file_or_path(fd);
     if (!file)
         return -EBADF;
     int result = fd_replace(&process_current()->files, target, file, close_on_exec);
@@ -111,14 +116,14 @@ static s64 duplicate_to(u64 fd, u64 target, bool close_on_exec)
 
 s64 sys_dup2(const u64 *a)
 {
-    if (a[0] != a[1])
+    if ((int)a[0] != (int)a[1])
         return duplicate_to(a[0], a[1], false);
-    return fd_flags(&process_current()->files, a[0], -1) < 0 ? -EBADF : (s64)a[0];
+    return fd_flags(&process_current()->files, a[0], -1) < 0 ? -EBADF : (int)a[0];
 }
 
 s64 sys_dup3(const u64 *a)
 {
-    if (a[0] == a[1] || (a[2] & ~(u64)O_CLOEXEC))
+    if ((int)a[0] == (int)a[1] || ((u32)a[2] & ~(u32)O_CLOEXEC))
         return -EINVAL;
     return duplicate_to(a[0], a[1], a[2] & O_CLOEXEC);
 }
@@ -128,7 +133,7 @@ enum { F_DUPFD = 0, F_GETFD = 1, F_SETFD = 2, F_GETFL = 3, F_SETFL = 4, F_DUPFD_
 
 static s64 file_flags(u64 fd, bool set, u32 flags)
 {
-    struct file *file = syscall_file(fd);
+    struct file *file = set ? syscall_file(fd) : syscall_file_or_path(fd);
     if (!file)
         return -EBADF;
     if (set)
@@ -141,10 +146,13 @@ static s64 file_flags(u64 fd, bool set, u32 flags)
 s64 sys_fcntl(const u64 *a)
 {
     struct fd_table *files = &process_current()->files;
-    switch (a[1]) {
+    u32 command = a[1];
+    switch (command) {
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
-        return a[2] >= FD_MAX ? -EINVAL : duplicate(a[0], a[2], a[1] == F_DUPFD_CLOEXEC);
+        if (fd_flags(files, a[0], -1) < 0)
+            return -EBADF;
+        return (u32)a[2] >= FD_MAX ? -EINVAL : duplicate(a[0], a[2], command == F_DUPFD_CLOEXEC);
     case F_GETFD:
         return fd_flags(files, a[0], -1);
     case F_SETFD: {
@@ -201,7 +209,7 @@ static int lookup_at(int dirfd, u64 user_path, bool follow, bool may_be_empty, s
     if (error)
         return error;
     if (path[0] == '\0' && may_be_empty) {
-        struct file *file = dirfd == AT_FDCWD ? NULL : syscall_file(dirfd);
+        struct file *file = dirfd == AT_FDCWD ? NULL : syscall_file_or_path(dirfd);
         *out = file ? file->inode : dirfd == AT_FDCWD ? process_current()->working_dir : NULL;
         error = *out ? 0 : -EBADF;
         if (*out)
@@ -239,12 +247,14 @@ s64 sys_lstat(const u64 *a)
 
 s64 sys_newfstatat(const u64 *a)
 {
+    if ((u32)a[3] & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_SYNC_TYPE))
+        return -EINVAL;
     return stat_at(a[0], a[1], a[2], !(a[3] & AT_SYMLINK_NOFOLLOW), a[3] & AT_EMPTY_PATH);
 }
 
 s64 sys_fstat(const u64 *a)
 {
-    struct file *file = syscall_file(a[0]);
+    struct file *file = syscall_file_or_path(a[0]);
     if (!file)
         return -EBADF;
     int error = copy_stat(file->inode, a[1]);
@@ -256,12 +266,12 @@ s64 sys_fstat(const u64 *a)
 #define ACCESS_WRITE 2
 
 /* Everybody is root: what exists can be read; written unless its file system cannot; executed if anybody may. */
-static s64 access_at(int dirfd, u64 user_path, u64 mode)
+static s64 access_at(int dirfd, u64 user_path, u32 mode, u32 flags)
 {
     struct inode *inode;
-    if (mode & ~7ul)
+    if ((mode & ~7u) || (flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)))
         return -EINVAL;
-    int error = lookup_at(dirfd, user_path, true, false, &inode);
+    int error = lookup_at(dirfd, user_path, !(flags & AT_SYMLINK_NOFOLLOW), flags & AT_EMPTY_PATH, &inode);
     if (error)
         return error;
     bool is_file = (inode->mode & S_IFMT) == S_IFREG;
@@ -275,12 +285,17 @@ static s64 access_at(int dirfd, u64 user_path, u64 mode)
 
 s64 sys_access(const u64 *a)
 {
-    return access_at(AT_FDCWD, a[0], a[1]);
+    return access_at(AT_FDCWD, a[0], a[1], 0);
 }
 
 s64 sys_faccessat(const u64 *a)
 {
-    return access_at(a[0], a[1], a[2]);
+    return access_at(a[0], a[1], a[2], 0);
+}
+
+s64 sys_faccessat2(const u64 *a)
+{
+    return access_at(a[0], a[1], a[2], a[3]);
 }
 
 static s64 readlink_at(int dirfd, u64 user_path, u64 buf, s64 size)
@@ -360,20 +375,22 @@ struct dirent_head {
     u8 type;
 } PACKED;
 #define DIRENT_NAME_OFFSET 19
-#define DIRENT_MAX_BYTES ALIGN_UP(DIRENT_NAME_OFFSET + NAME_MAX_BYTES + 1ul, 8ul)
 
 /* Entries are collected in kernel memory and copied when the directory's lock is free again. */
 struct dirent_buffer {
     char *bytes;
     size_t used, size;
+    bool is_full; /* there was one more, for which there was no room */
 };
 
 static int emit_entry(void *ctx, const char *name, size_t len, u64 ino, unsigned type, u64 next_pos)
 {
     struct dirent_buffer *b = ctx;
     size_t reclen = ALIGN_UP(DIRENT_NAME_OFFSET + len + 1, 8ul);
-    if (len > NAME_MAX_BYTES || b->used + reclen > b->size)
+    if (len > NAME_MAX_BYTES || b->used + reclen > b->size) {
+        b->is_full = true;
         return 1;
+    }
     char *at = b->bytes + b->used;
     struct dirent_head head = {ino, next_pos, reclen, type};
     memset(at, 0, reclen);
@@ -385,37 +402,18 @@ static int emit_entry(void *ctx, const char *name, size_t len, u64 ino, unsigned
 
 #define DIRENT_BUFFER_MAX 32768ul
 
-static s64 read_directory(struct file *file, u64 user_buf, struct dirent_buffer *b)
-{
-    mutex_lock(&file->pos_lock);
-    u64 pos = file->pos;
-    rwsem_read_lock(&file->inode->rwlock);
-    int error = file->inode->ops->iterate(file->inode, &pos, emit_entry, b);
-    rwsem_read_unlock(&file->inode->rwlock);
-    if (!error)
-        file->pos = pos;
-    mutex_unlock(&file->pos_lock);
-    if (error && b->used == 0)
-        return error;
-    if (b->used == 0)
-        return 0;
-    return copy_to_user(user_buf, b->bytes, b->used) ? -EFAULT : (s64)b->used;
-}
-
 s64 sys_getdents64(const u64 *a)
 {
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    struct dirent_buffer b = {.size = MIN(a[2] & 0xffffffff, DIRENT_BUFFER_MAX)};
-    s64 result = -ENOTDIR;
-    if ((file->inode->mode & S_IFMT) == S_IFDIR && file->inode->ops->iterate) {
-        b.bytes = kmalloc(DIRENT_BUFFER_MAX);
-        result = b.size < DIRENT_MAX_BYTES && b.size < 24 ? -EINVAL
-                 : b.bytes                                ? read_directory(file, a[1], &b)
-                                                          : -ENOMEM;
-        kfree(b.bytes);
-    }
+    struct dirent_buffer b = {.size = MIN((u32)a[2], DIRENT_BUFFER_MAX), .bytes = kmalloc(DIRENT_BUFFER_MAX)};
+    s64 result = b.bytes ? file_iterate(file, emit_entry, &b) : -ENOMEM;
+    if (b.used)
+        result = copy_to_user(a[1], b.bytes, b.used) ? -EFAULT : (s64)b.used;
+    else if (!result && b.is_full)
+        result = -EINVAL; /* not even one entry fits */
+    kfree(b.bytes);
     file_put(file);
     return result;
 }
@@ -460,7 +458,7 @@ s64 sys_statfs(const u64 *a)
 
 s64 sys_fstatfs(const u64 *a)
 {
-    struct file *file = syscall_file(a[0]);
+    struct file *file = syscall_file_or_path(a[0]);
     if (!file)
         return -EBADF;
     int error = copy_statfs(file->inode, a[1]);

@@ -56,10 +56,15 @@ s64 sys_sysinfo(const u64 *a)
 }
 
 #define RANDOM_CHUNK 64
+#define GRND_ALL 7u    /* NONBLOCK, RANDOM, INSECURE: all the same here */
+#define GRND_EITHER 6u /* RANDOM and INSECURE exclude each other */
 
 /* Good enough for hash seeds and temporary names, not for keys. */
 s64 sys_getrandom(const u64 *a)
 {
+    u32 flags = a[2];
+    if ((flags & ~GRND_ALL) || (flags & GRND_EITHER) == GRND_EITHER)
+        return -EINVAL;
     size_t len = MIN(a[1], 0x2000000ul);
     for (size_t done = 0; done < len; done += RANDOM_CHUNK) {
         u64 chunk[RANDOM_CHUNK / sizeof(u64)];
@@ -84,7 +89,7 @@ struct timespec {
 };
 
 /* => 0, -EINVAL for a clock that does not exist */
-static int clock_read(u64 id, u64 *ns)
+static int clock_read(s32 id, u64 *ns)
 {
     u64 user_ns, system_ns;
     switch (id) {
@@ -169,7 +174,7 @@ s64 sys_nanosleep(const u64 *a)
 s64 sys_clock_nanosleep(const u64 *a)
 {
     u64 now;
-    int error = a[0] == CLOCK_THREAD_CPUTIME ? -EINVAL : clock_read(a[0], &now);
+    int error = (s32)a[0] == CLOCK_THREAD_CPUTIME ? -EOPNOTSUPP : clock_read(a[0], &now);
     return error ? error : sleep_for(a[2], now, a[1] & TIMER_ABSTIME);
 }
 

@@ -103,10 +103,11 @@ static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_f
     }
     int error = get_iovecs(user_iov, count, few, &iov);
     for (u64 i = 0; !error && i < count; i++) {
-        n = transfer(file, iov[i].base, iov[i].len, pos);
+        u64 len = MIN(iov[i].len, RW_MAX_BYTES - (u64)done);
+        n = transfer(file, iov[i].base, len, pos);
         if (n > 0)
             done += n;
-        if (n < (s64)iov[i].len)
+        if (n < (s64)len || (u64)done == RW_MAX_BYTES)
             break;
     }
     if (!error && iov != few)
@@ -146,7 +147,7 @@ s64 sys_ioctl(const u64 *a)
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    s64 result = file->ops->ioctl ? file->ops->ioctl(file, a[1], a[2]) : -ENOTTY;
+    s64 result = file_ioctl(file, (u32)a[1], a[2]);
     file_put(file);
     return result;
 }
@@ -168,7 +169,7 @@ s64 sys_fadvise64(const u64 *a)
     struct file *file = file_with_pages(a[0], &result);
     if (!file)
         return result == -EINVAL ? -ESPIPE : result;
-    result = (s64)a[1] < 0 || (s64)a[2] < 0 ? -EINVAL : file_advise(&file->mapped, a[1], a[2], a[3]);
+    result = (s64)a[2] < 0 ? -EINVAL : file_advise(&file->mapped, a[1], a[2], a[3]);
     file_put(file);
     return result;
 }
@@ -181,10 +182,13 @@ s64 sys_readahead(const u64 *a)
     struct file *file = file_with_pages(a[0], &result);
     if (!file)
         return result;
+    u32 type = file->inode->mode & S_IFMT;
     if (!file->mapped.can_read)
         result = -EBADF;
+    else if ((s64)a[2] < 0 || (type != S_IFREG && type != S_IFBLK))
+        result = -EINVAL;
     else
-        result = (s64)a[1] < 0 || a[2] == 0 ? 0 : file_advise(&file->mapped, a[1], a[2], ADVICE_WILLNEED);
+        result = a[2] == 0 ? 0 : file_advise(&file->mapped, a[1], a[2], ADVICE_WILLNEED);
     file_put(file);
     return result;
 }

@@ -4,7 +4,9 @@
 #include "kernel/syscall/syscall.h"
 #include "mm/mmap.h"
 
-/* mmap(addr, length, prot, flags, fd, offset) */
+#define PROT_UNKNOWN (1u << 31)
+
+/* mmap(addr, length, prot, flags, fd, offset). A write-only file is refused as that, by mm. */
 s64 sys_mmap(const u64 *a)
 {
     struct file *file = NULL;
@@ -14,7 +16,7 @@ s64 sys_mmap(const u64 *a)
         file = syscall_file(a[4]);
         if (!file)
             return -EBADF;
-        if (!file->ops->can_map) {
+        if (file->mapped.can_read && !file->ops->can_map) {
             file_put(file);
             return -ENODEV;
         }
@@ -32,7 +34,8 @@ s64 sys_munmap(const u64 *a)
 
 s64 sys_mprotect(const u64 *a)
 {
-    return mm_mprotect(process_current()->mm, a[0], a[1], a[2]);
+    u32 unknown = a[2] >> 32 ? PROT_UNKNOWN : 0; /* the upper half counts, too */
+    return mm_mprotect(process_current()->mm, a[0], a[1], (u32)a[2] | unknown);
 }
 
 s64 sys_brk(const u64 *a)

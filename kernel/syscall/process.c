@@ -45,19 +45,20 @@ enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GE
 s64 sys_arch_prctl(const u64 *a)
 {
     u64 value;
-    switch (a[0]) {
+    int code = a[0];
+    switch (code) {
     case ARCH_SET_FS:
     case ARCH_SET_GS:
         if (a[1] >= USER_ADDRESS_END)
             return -EPERM;
-        if (a[0] == ARCH_SET_FS)
+        if (code == ARCH_SET_FS)
             cpu_fs_base_write(a[1]);
         else
             cpu_user_gs_base_write(a[1]);
         return 0;
     case ARCH_GET_FS:
     case ARCH_GET_GS:
-        value = a[0] == ARCH_GET_FS ? cpu_fs_base_read() : cpu_user_gs_base_read();
+        value = code == ARCH_GET_FS ? cpu_fs_base_read() : cpu_user_gs_base_read();
         return copy_to_user(a[1], &value, sizeof(value));
     default:
         return -EINVAL;
@@ -74,8 +75,11 @@ s64 sys_sched_yield(const u64 *a)
 s64 sys_sched_getaffinity(const u64 *a)
 {
     cpumask_t mask = cpu_online_mask();
-    if (a[1] < sizeof(mask) || a[1] % sizeof(u64))
+    s32 pid = a[0];
+    if ((u32)a[1] < sizeof(mask) || (u32)a[1] % sizeof(u64))
         return -EINVAL;
+    if (pid != 0 && pid != (s32)process_current()->pid)
+        return -ESRCH;
     return copy_to_user(a[2], &mask, sizeof(mask)) ? -EFAULT : (s64)sizeof(mask);
 }
 
@@ -142,7 +146,7 @@ struct rlimit {
 };
 
 /* The limits that hold; the others are not limited. */
-static int get_limit(u64 resource, struct rlimit *limit)
+static int get_limit(u32 resource, struct rlimit *limit)
 {
     if (resource >= RLIMIT_COUNT)
         return -EINVAL;
@@ -164,52 +168,77 @@ s64 sys_getrlimit(const u64 *a)
 /* prlimit64(pid, resource, new, old): of this process only; limits are fixed but for the stack's. */
 s64 sys_prlimit64(const u64 *a)
 {
-    struct rlimit old, new;
-    if (a[0] != 0 && a[0] != process_current()->pid)
+    struct rlimit old, new = {0};
+    u32 pid = a[0], resource = a[1];
+    if (a[2] && copy_from_user(&new, a[2], sizeof(new)))
+        return -EFAULT;
+    if (pid != 0 && pid != process_current()->pid)
         return -ESRCH;
-    int error = get_limit(a[1], &old);
-    if (!error && a[2])
-        error = copy_from_user(&new, a[2], sizeof(new));
-    if (!error && a[3])
-        error = copy_to_user(a[3], &old, sizeof(old));
-    if (error || !a[2])
+    int error = get_limit(resource, &old);
+    if (error)
         return error;
-    if (new.soft > new.hard)
+    if (a[2] && new.soft > new.hard)
         return -EINVAL;
-    if (a[1] != RLIMIT_STACK)
-        return new.soft == old.soft ? 0 : -EPERM;
-    process_current()->mm->stack_limit_bytes = new.soft;
-    return 0;
+    if (a[2] && resource != RLIMIT_STACK && new.soft != old.soft)
+        return -EPERM;
+    if (a[2] && resource == RLIMIT_STACK)
+        process_current()->mm->stack_limit_bytes = new.soft;
+    return a[3] ? copy_to_user(a[3], &old, sizeof(old)) : 0;
 }
 
-#define SIGNAL_MAX 64
+enum {
+    SIGCHLD = 17, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGTTIN = 21, SIGTTOU = 22, SIGURG = 23,
+    SIGWINCH = 28, SIGNAL_MAX = 64,
+};
+
+/* By default ignored; or they stop a process, and there is nobody who could continue it. */
+#define HARMLESS_SIGNALS                                                                           \
+    (1ul << SIGCHLD | 1ul << SIGCONT | 1ul << SIGSTOP | 1ul << SIGTSTP | 1ul << SIGTTIN |          \
+     1ul << SIGTTOU | 1ul << SIGURG | 1ul << SIGWINCH)
 
 /* Without handlers a signal to oneself does what its default is: the fatal ones end the process. */
-static s64 signal_self(u64 pid, u64 signal)
+static s64 signal_self(u32 pid, u32 signal)
 {
-    if (signal > SIGNAL_MAX)
-        return -EINVAL;
     if (pid != process_current()->pid)
         return -ESRCH;
-    if (signal == 0)
+    if (signal > SIGNAL_MAX)
+        return -EINVAL;
+    if (signal == 0 || (signal < SIGNAL_MAX && (HARMLESS_SIGNALS >> signal & 1)))
         return 0;
     process_exit_signal(signal);
 }
 
+/* Process 0 is the caller's group, in which it is alone. */
 s64 sys_kill(const u64 *a)
 {
-    return signal_self(a[0], a[1]);
+    u32 pid = a[0];
+    return signal_self(pid ? pid : process_current()->pid, a[1]);
+}
+
+s64 sys_tkill(const u64 *a)
+{
+    return (s32)a[0] <= 0 ? -EINVAL : signal_self(a[0], a[1]);
 }
 
 s64 sys_tgkill(const u64 *a)
 {
-    return signal_self(a[1], a[2]);
+    if ((s32)a[0] <= 0 || (s32)a[1] <= 0)
+        return -EINVAL;
+    return (u32)a[0] == process_current()->pid ? signal_self(a[1], a[2]) : -ESRCH;
 }
+
+enum { SIG_BLOCK = 0, SIG_SETMASK = 2 };
 
 /* No signal is ever delivered, so a mask has nothing to hold back; the old one reads as empty. */
 s64 sys_rt_sigprocmask(const u64 *a)
 {
-    if (a[3] != sizeof(u64))
+    u64 set;
+    s32 how = a[0];
+    if (a[3] != sizeof(set))
         return -EINVAL;
-    return a[2] ? clear_user(a[2], sizeof(u64)) : 0;
+    if (a[1] && copy_from_user(&set, a[1], sizeof(set)))
+        return -EFAULT;
+    if (a[1] && (how < SIG_BLOCK || how > SIG_SETMASK))
+        return -EINVAL;
+    return a[2] ? clear_user(a[2], sizeof(set)) : 0;
 }

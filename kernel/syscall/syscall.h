@@ -21,9 +21,19 @@ void syscall_init(void);
 u64 syscall_count(void); /* calls made since boot, all CPUs */
 
 /* The open file of argument `fd` with a reference, or NULL (-EBADF). */
-static inline struct file *syscall_file(u64 fd)
+static inline struct file *syscall_file_or_path(u64 fd)
 {
     return fd_get(&process_current()->files, (int)fd);
+}
+
+/* The same for calls that want more than a name: one opened with O_PATH is -EBADF, too. */
+static inline struct file *syscall_file(u64 fd)
+{
+    struct file *file = syscall_file_or_path(fd);
+    if (!file || !(file->flags & O_PATH))
+        return file;
+    file_put(file);
+    return NULL;
 }
 
 /* A path from the program into a kmalloc'd buffer. => 0, -EFAULT, -ENAMETOOLONG, -ENOMEM */
@@ -62,6 +72,7 @@ s64 sys_fstat(const u64 *a);
 s64 sys_newfstatat(const u64 *a);
 s64 sys_access(const u64 *a);
 s64 sys_faccessat(const u64 *a);
+s64 sys_faccessat2(const u64 *a);
 s64 sys_readlink(const u64 *a);
 s64 sys_readlinkat(const u64 *a);
 s64 sys_getcwd(const u64 *a);
@@ -92,6 +103,7 @@ s64 sys_times(const u64 *a);
 s64 sys_prlimit64(const u64 *a);
 s64 sys_getrlimit(const u64 *a);
 s64 sys_kill(const u64 *a);
+s64 sys_tkill(const u64 *a);
 s64 sys_tgkill(const u64 *a);
 s64 sys_rt_sigprocmask(const u64 *a);
 s64 sys_getppid(const u64 *a);

@@ -76,7 +76,7 @@ static const struct syscall table[SYSCALL_MAX] = {
     [162] = {"sync", sys_sync},
     [186] = {"gettid", sys_gettid},
     [187] = {"readahead", sys_readahead},
-    [200] = {"tkill", sys_kill},
+    [200] = {"tkill", sys_tkill},
     [201] = {"time", sys_time},
     [202] = {"futex", NULL},
     [204] = {"sched_getaffinity", sys_sched_getaffinity},
@@ -99,7 +99,7 @@ static const struct syscall table[SYSCALL_MAX] = {
     [309] = {"getcpu", sys_getcpu},
     [318] = {"getrandom", sys_getrandom},
     [334] = {"rseq", NULL},
-    [439] = {"faccessat2", sys_faccessat},
+    [439] = {"faccessat2", sys_faccessat2},
     [451] = {"cachestat", sys_cachestat},
 };
 
