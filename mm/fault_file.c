@@ -7,6 +7,7 @@
  *   the fault       maps it; the truncation then finds it mapped and unmaps it
  *   the truncation  removes it; the fault then finds that it does not belong to the file any more
  */
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/account.h"
@@ -45,8 +46,8 @@ static enum fault_result read_absent(struct fault *f)
     /* Not inserted: out of frames, or the file has shrunk, which the next look will find. */
     if (let_go)
         mapped_file_put(let_go);
-    if (call.error == -ENOMEM)
-        return FAULT_OOM;
+    if (call.error)
+        return call.error == -EINTR ? FAULT_KILLED : FAULT_OOM;
     return let_go ? FAULT_RETRY : FAULT_DONE;
 }
 
@@ -119,6 +120,7 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
 
         bool first_look = !f->looked, look_again;
         enum fault_result result;
+        SYNC_POINT(fault_before_lookup);
         struct page *page = page_cache_find(cache, f->pgoff);
         f->looked = true;
         fault_note_restart_lookup(f, page);

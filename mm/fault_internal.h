@@ -23,7 +23,10 @@ void fault_note_restart_lookup(struct fault *f, const struct page *found);
 
 /* mm/fault_trap.c ------------------------------------------------------------------------------- */
 
-/* Out of frames after reclaim: ends a program to get some. => true: try again; false: the caller itself is to die. No lock held. */
+/*
+ * Out of frames: reclaims, since what ran out may be something that cannot do so where it is needed (a page table, under pt_lock);
+ * where nothing is left to reclaim, ends a program. => true: try again; false: the caller itself is to die. No lock held; sleeps.
+ */
 bool fault_memory_was_freed(struct fault *f);
 
 /* mm/fault_anon.c ------------------------------------------------------------------------------- */

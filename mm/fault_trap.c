@@ -10,6 +10,9 @@
 #include "kernel/log/trace.h"
 #include "kernel/sched/task.h"
 #include "mm/fault_internal.h"
+#include "mm/reclaim.h"
+
+#define RECLAIM_FOR_FAULT_PAGES 32
 
 static void (*signal_program)(struct trap_frame *frame, enum fault_result result, u64 addr,
                               enum fault_access access);
@@ -18,9 +21,11 @@ static bool (*end_a_program)(void);
 bool fault_memory_was_freed(struct fault *f)
 {
     (void)f;
-    if (task_kill_is_pending(task_current()) || !end_a_program)
+    if (task_kill_is_pending(task_current()))
         return false;
-    return end_a_program();
+    if (reclaim_pages(RECLAIM_FOR_FAULT_PAGES) > 0)
+        return true;
+    return end_a_program && end_a_program();
 }
 
 static enum fault_access access_of(u64 error)

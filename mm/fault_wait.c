@@ -45,11 +45,11 @@ static int sleep_for_page(struct fault *f, struct page *page)
 enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct mapped_file *file)
 {
     int error = sleep_for_page(f, page);
-    if (file && fault_pin && !error) {
+    /* With the lock kept there is no next attempt to hope for: nobody may drop the page before it is found again. */
+    if (!error && (fault_pin || !file))
         f->pinned = page;
-    } else {
+    else
         page_put(page);
-    }
     if (file) {
         f->awaited = error ? NULL : page;
         mapped_file_put(file);

@@ -6,12 +6,14 @@
 
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
+#include "kernel/sched/sync_point.h"
 #include "kernel/sync/counter.h"
 #include "lib/errno.h"
 #include "mm/core/slab.h"
 #include "mm/reclaim.h"
 
 #define DEFAULT_MAX_REQUEST_PAGES 320
+#define NODE_RECLAIM_PAGES 16 /* for a tree node: as many as are sure to fill a slab */
 
 static SLEEP_LOCK_CLASS(invalidate_lock_class, "invalidate_lock");
 static SLEEP_LOCK_CLASS(invalidate_lock_meta_class, "invalidate_lock (metadata)");
@@ -121,26 +123,46 @@ u64 page_cache_count_before(struct page_cache *cache, pgoff_t index, u64 max)
     return radix_count_back(&cache->pages, index, max);
 }
 
-int page_cache_add_new(struct page_cache *cache, pgoff_t index, struct page **out)
+/* => 0, -EEXIST, -ENOMEM */
+static int insert(struct page_cache *cache, struct page *page)
 {
-    struct page *page = frame_alloc_reclaim(0);
-    if (!page)
-        return -ENOMEM;
-    page->cache = cache;
-    page->index = index;
-    page->refs = 2; /* the cache's and the caller's */
-    /* Counts as touched: else what was read ahead, and is still to be used, would be reclaimed before what was used already. */
-    page_set(page, PAGE_LOCKED | PAGE_REFERENCED | (cache->is_meta ? PAGE_META : 0));
-
     bool irqs = spin_lock_irq(&cache->tree_lock);
-    int error = radix_insert(&cache->pages, index, page);
+    int error = radix_insert(&cache->pages, page->index, page);
     if (!error)
         cache->n_pages++;
     spin_unlock_irq(&cache->tree_lock, irqs);
+    return error;
+}
+
+/*
+ * A frame that is new here may be an old acquaintance of a lookup that has been on its way for long:
+ *
+ *     lookup                                  this CPU
+ *     reads the pointer from the tree
+ *                                             removes the page, frees it, gets the frame again
+ *     takes a reference: the count is 2       makes it a page of this cache
+ *
+ * So the count is only ever added to, the page is locked before it says where it belongs, and if it does
+ * not get into the tree, it is given up as any locked page is: somebody may wait for it.
+ */
+int page_cache_add_new(struct page_cache *cache, pgoff_t index, struct page **out)
+{
+    int error;
+    struct page *page = frame_alloc_reclaim(0);
+    if (!page)
+        return -ENOMEM;
+    /* Counts as touched: else what was read ahead, and is still to be used, would be reclaimed before what was used already. */
+    page_set(page, PAGE_LOCKED | PAGE_REFERENCED | (cache->is_meta ? PAGE_META : 0));
+    page_get(page); /* the cache's; the first is the caller's */
+    page->index = index;
+    atomic_store(&page->cache, cache);
+    SYNC_POINT(page_cache_insert);
+    while ((error = insert(cache, page)) == -ENOMEM && reclaim_pages(NODE_RECLAIM_PAGES) > 0)
+        ; /* a node of the tree is not there either */
     if (error) {
-        page_unset(page, PAGE_LOCKED | PAGE_REFERENCED | PAGE_META);
-        page->cache = NULL;
-        page->refs = 1;
+        WRITE_ONCE(page->cache, NULL);
+        page_unlock_io(page);
+        page_put(page);
         page_put(page);
         return error;
     }
@@ -207,11 +229,14 @@ void page_cache_reread_page(struct page_cache *cache, struct page *page)
 
 /*
  * Inserts the page and starts its read.
- * => 0 with a reference, -EEXIST, -ENOMEM, -ENXIO
+ * => 0 with a reference, -EEXIST, -ENOMEM, -ENXIO, -EINTR
  */
-static int add_and_read(struct page_cache *cache, pgoff_t index, struct page **page)
+static int add_and_read(struct page_cache *cache, pgoff_t index, bool killable, struct page **page)
 {
-    rwsem_read_lock(&cache->invalidate_lock);
+    if (!killable)
+        rwsem_read_lock(&cache->invalidate_lock);
+    else if (rwsem_read_lock_killable(&cache->invalidate_lock))
+        return -EINTR;
     int error = index < page_cache_size_pages(cache) ? page_cache_add_new(cache, index, page) : -ENXIO;
     if (!error)
         cache->ops->read_pages(cache, page, 1, false);
@@ -234,7 +259,7 @@ int page_cache_get_page(struct page_cache *cache, pgoff_t index, bool killable, 
         int error = 0;
         struct page *page = page_cache_find(cache, index);
         if (!page)
-            error = add_and_read(cache, index, &page);
+            error = add_and_read(cache, index, killable, &page);
         if (error == -EEXIST)
             continue;
         if (error)

@@ -27,7 +27,10 @@ struct page_cache_ops {
      * Starts reading `n` consecutive pages, pages[0] at index pages[0]->index; all are in the cache, locked, not up to date, pinned by the
      * caller for the call. For every page, now or later, page_read_done(page, error) is called exactly once (by bio completion,
      * or at once: a hole is cleared, gets PAGE_HOLE and is done with 0). Pages that lie side by side on the disk go into one bio.
-     * May sleep for metadata. cache->invalidate_lock is held shared. readahead: nobody waits for it (a hint).
+     * May sleep for metadata. The blocks of the pages stay theirs meanwhile: whoever frees blocks holds cache->invalidate_lock
+     * exclusive, which is held shared here, and has got hold of the page's lock first, which matters where a page is
+     * read again (page_cache_reread_page: without invalidate_lock, since the page lock is held already).
+     * readahead: nobody waits for it (a hint).
      */
     void (*read_pages)(struct page_cache *cache, struct page **pages, unsigned n, bool readahead);
 };
@@ -51,7 +54,7 @@ struct page_cache {
 void page_cache_rooms_init(void); /* once at boot: slab of tree nodes, page lock queues */
 
 void page_cache_init(struct page_cache *cache, const struct page_cache_ops *ops, void *owner, bool is_meta);
-/* Drops every page; nobody may use the cache any more. Waits for reads in flight. May sleep. */
+/* Drops every page; nobody may use the cache any more. Waits for reads in flight, and for reclaim. May sleep. */
 void page_cache_destroy(struct page_cache *cache);
 
 static inline u64 page_cache_size_pages(const struct page_cache *cache)

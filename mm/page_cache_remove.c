@@ -158,8 +158,14 @@ u64 page_cache_drop_range(struct page_cache *cache, pgoff_t first, pgoff_t last)
     return dropped;
 }
 
+/*
+ * Reclaim may be taking the last page at this moment: the tree is empty then, but reclaim is not through with tree_lock, and
+ * the cache would be freed under its feet. Taking that lock once waits for it.
+ */
 void page_cache_destroy(struct page_cache *cache)
 {
     page_cache_remove_range(cache, 0, ~0ul - 1);
+    bool irqs = spin_lock_irq(&cache->tree_lock);
     ASSERT(cache->n_pages == 0 && list_is_empty(&cache->mappings));
+    spin_unlock_irq(&cache->tree_lock, irqs);
 }

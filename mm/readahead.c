@@ -177,11 +177,15 @@ u64 readahead_submit(struct readahead_call *call, pgoff_t start, u64 size, pgoff
         pages = few;
         max = RUN_ON_STACK_PAGES;
     }
-    rwsem_read_lock(&cache->invalidate_lock);
-    pgoff_t file_end = page_cache_size_pages(cache);
-    if (start < file_end)
-        inserted = submit_runs(call, start, MIN(file_end - start, size) + start, mark, pages, max);
-    rwsem_read_unlock(&cache->invalidate_lock);
+    /* A truncation may hold it while it waits for the disk. */
+    if (rwsem_read_lock_killable(&cache->invalidate_lock)) {
+        call->error = -EINTR;
+    } else {
+        pgoff_t file_end = page_cache_size_pages(cache);
+        if (start < file_end)
+            inserted = submit_runs(call, start, MIN(file_end - start, size) + start, mark, pages, max);
+        rwsem_read_unlock(&cache->invalidate_lock);
+    }
     if (pages != few)
         kfree(pages);
     return inserted;

@@ -44,7 +44,7 @@ struct readahead_call {
     bool hint_random, hint_sequential; /* MADV_ of the VMA (faults) */
     /* Filled in by readahead_submit(): */
     bool started; /* page `index` was inserted, and its read asked for, by this call */
-    int error;    /* -ENOMEM: page `index` could not be inserted */
+    int error;    /* -ENOMEM: page `index` could not be inserted; -EINTR: a fatal signal, nothing was */
 };
 
 /* A policy: one file mm/readahead_<name>.c, one line in the table of mm/readahead.c. All may sleep. */
@@ -74,7 +74,7 @@ void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pa
 /*
  * For policies: reads the absent pages of [start, start + size), clipped at the end of the file; skips cached ones; puts the mark on page
  * `mark` if that page is newly added (READAHEAD_NO_MARK: none). One log line and one ra_windows count for each run of pages really read from disk.
- * Takes invalidate_lock shared; may sleep for frames and metadata. => pages newly inserted
+ * Takes invalidate_lock shared (killable); may sleep for frames and metadata. => pages newly inserted
  */
 #define READAHEAD_NO_MARK (~0ul)
 u64 readahead_submit(struct readahead_call *call, pgoff_t start, u64 size, pgoff_t mark);

@@ -10,6 +10,8 @@
 
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/context.h"
+#include "kernel/cpu/smp.h"
+#include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
 #include "kernel/sched/run_queue.h"
@@ -218,4 +220,9 @@ void task_kill(struct task *task)
 {
     atomic_store(&task->kill_pending, 1);
     sched_wake(task); /* a sleep that is not killable finds its condition false and goes on */
+    /* A program in a loop enters the kernel only if it is made to. The lock taken above orders the store before this look. */
+    unsigned cpu = READ_ONCE(task->cpu);
+
+    if (atomic_load(&task->on_cpu) && cpu != cpu_index())
+        ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
 }

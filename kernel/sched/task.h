@@ -116,7 +116,10 @@ int task_join(struct task *task);  /* waits for its end, drops the caller's refe
                                       May sleep. */
 void task_get(struct task *task);
 void task_put(struct task *task);
-/* Marks a fatal signal and wakes the task from killable sleeps. Any context. */
+/*
+ * Marks a fatal signal, wakes the task from killable sleeps, and makes it enter the kernel if it runs a program on another CPU.
+ * Any context.
+ */
 void task_kill(struct task *task);
 static inline bool task_kill_is_pending(const struct task *task)
 {

@@ -26,9 +26,10 @@ struct spawn_request {
     struct file *file;
     struct exec_arguments arguments;
     int error;
-    bool answered; /* under queue.lock */
-    struct wait_queue queue;
+    bool answered; /* the last word: the starter may be gone with the request as soon as it reads this */
 };
+
+static struct wait_queue answer_queue = WAIT_QUEUE_INIT(answer_queue); /* starters, by their request */
 
 void process_for_each(void (*fn)(struct process *process, void *ctx), void *ctx)
 {
@@ -51,8 +52,8 @@ void process_put(struct process *process)
 static void answer(struct spawn_request *request, int error)
 {
     request->error = error;
-    WRITE_ONCE(request->answered, true);
-    wait_wake_all(&request->queue);
+    atomic_store(&request->answered, true);
+    wait_wake_key(&answer_queue, request);
 }
 
 /* The current task runs in the process's address space from here on. */
@@ -203,6 +204,15 @@ static void discard(struct process *process)
     process_put(process);
 }
 
+static void wait_for_answer(struct spawn_request *request)
+{
+    struct waiter w;
+    wait_begin_key(&answer_queue, &w, request, false, "program to be loaded", 0, 0);
+    while (!atomic_load(&request->answered))
+        wait_sleep(&w);
+    wait_end(&answer_queue, &w);
+}
+
 /* Runs the task up to user mode. => 0 or why the program could not be loaded (the process ends by itself then) */
 static int run_and_wait_for_answer(struct process *process, struct spawn_request *request)
 {
@@ -213,7 +223,7 @@ static int run_and_wait_for_answer(struct process *process, struct spawn_request
     list_add_tail(&all_processes, &process->link);
     spin_unlock(&list_lock);
     task_start(task);
-    WAIT_FOR(&request->queue, READ_ONCE(request->answered), "program to be loaded", 0, 0);
+    wait_for_answer(request);
     task_put(task);
     return 0;
 }
@@ -222,7 +232,6 @@ struct process *process_spawn(const char *path, const char *const *argv, const c
                               bool is_protected, int *error)
 {
     struct spawn_request request = {.arguments = {.argv = argv, .envp = envp}};
-    wait_queue_init(&request.queue);
     while (argv[request.arguments.argc])
         request.arguments.argc++;
     while (envp[request.arguments.envc])
