@@ -1,8 +1,10 @@
 /*
- * When frames have run out and nothing cached can be taken back: the process with the largest resident set ends.
+ * When frames have run out and nothing cached can be taken back: the process with the largest
+ * resident set ends.
  *
- * One at a time: from the choice until the victim's memory is back, whoever else runs out waits. The victim leaves the list of
- * processes before its memory goes, so its place in the list does not tell; a count does.
+ * One at a time: from the choice until the victim's memory is back, whoever else runs out waits.
+ * The victim leaves the list of processes before its memory goes, so its place in the list does not
+ * tell; a count does.
  */
 #include "kernel/cpu/clock.h"
 #include "kernel/log/log.h"
@@ -34,8 +36,9 @@ static void consider(struct process *process, void *ctx)
 }
 
 /*
- * The list's lock was let go since the choice: the victim may be gone (its memory is back then), or another task may have
- * ended a program meanwhile. What the log is to say is taken down here, where the victim is certainly alive.
+ * The list's lock was let go since the choice: the victim may be gone (its memory is back then), or
+ * another task may have ended a program meanwhile. What the log is to say is taken down here, where
+ * the victim is certainly alive.
  */
 static void kill_if_chosen(struct process *process, void *ctx)
 {
@@ -68,7 +71,8 @@ bool oom_kill_largest(void)
         return false;
     process_for_each(kill_if_chosen, &search);
     if (search.pid)
-        log_warn("out of memory: process %u (%s) is ended by SIGKILL, it has the most memory: %lu KiB", search.pid,
-                 search.name, search.largest_pages * PAGE_SIZE / 1024);
+        log_warn(
+            "out of memory: process %u (%s) is ended by SIGKILL, it has the most memory: %lu KiB",
+            search.pid, search.name, search.largest_pages * PAGE_SIZE / 1024);
     return !task_kill_is_pending(task_current());
 }

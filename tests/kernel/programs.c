@@ -35,7 +35,8 @@ static void compare_name(struct task *task, void *ctx)
     search->found |= strncmp(task->name, search->name, TASK_NAME_SIZE - 1) == 0;
 }
 
-/* The task of a program that could not be loaded ends by itself, after process_spawn() has returned. */
+/* The task of a program that could not be loaded ends by itself, after process_spawn() has
+ * returned. */
 static void wait_until_no_task_is_named(const char *name)
 {
     struct name_search search = {.name = name};

@@ -15,7 +15,8 @@
 #define PAGES  128
 #define BUFFER 0x40000000ul /* user memory that is read into */
 
-/* A mapped file, whose space the test's thread works in, and an anonymous buffer of as many pages. */
+/* A mapped file, whose space the test's thread works in, and an anonymous buffer of as many pages.
+ */
 static bool begin(struct fault_rig *rig)
 {
     if (!KEXPECT(rig_init(rig, PAGES, PROT_READ | PROT_WRITE, MAP_SHARED)))
@@ -121,7 +122,8 @@ KTEST(file_read, hole_in_user_memory_gives_a_short_count_then_efault)
         KEXPECT_EQ(wrong_words(BUFFER, 0, 2), 0);
         KEXPECT_EQ(read_file(&rig, 0, BUFFER + PAGE_SIZE + 100, 4 * PAGE_SIZE), PAGE_SIZE - 100);
         KEXPECT_EQ(read_file(&rig, 0, BUFFER + 2 * PAGE_SIZE, PAGE_SIZE), -EFAULT);
-        KEXPECT_EQ(read_file(&rig, 0, 0xffff800000000000ul, 8), -EFAULT); /* the kernel's own memory */
+        KEXPECT_EQ(read_file(&rig, 0, 0xffff800000000000ul, 8),
+                   -EFAULT); /* the kernel's own memory */
         KEXPECT_EQ(mm_mprotect(rig.mm, BUFFER, PAGE_SIZE, PROT_READ), 0);
         KEXPECT_EQ(read_file(&rig, 0, BUFFER, 8), -EFAULT);
     }
@@ -143,7 +145,8 @@ KTEST(file_read, bad_page_gives_what_lies_before_it_then_eio)
         KEXPECT_EQ(read_file(&rig, 7 * PAGE_SIZE, BUFFER, 4 * PAGE_SIZE), 4 * PAGE_SIZE);
         KEXPECT_EQ(wrong_words(BUFFER, 7, 4), 0);
         gate_open(rig.file->disk);
-        KEXPECT_EQ(read_file(&rig, 6 * PAGE_SIZE, BUFFER, PAGE_SIZE), PAGE_SIZE); /* it has recovered */
+        KEXPECT_EQ(read_file(&rig, 6 * PAGE_SIZE, BUFFER, PAGE_SIZE),
+                   PAGE_SIZE); /* it has recovered */
         KEXPECT_EQ(wrong_words(BUFFER, 6, 1), 0);
     }
     end(&rig);
@@ -225,10 +228,12 @@ KTEST(file_read, mark_starts_the_next_window_before_the_batch_is_copied)
         knob_set("readahead", "ondemand");
         KEXPECT_EQ(read_file(&rig, 0, BUFFER, PAGE_SIZE), PAGE_SIZE); /* (0,4), mark on 1 */
         gated_file_hold(rig.file, 4, 11);
-        KEXPECT_EQ(read_file(&rig, PAGE_SIZE, BUFFER, PAGE_SIZE), PAGE_SIZE); /* does not wait for it */
+        KEXPECT_EQ(read_file(&rig, PAGE_SIZE, BUFFER, PAGE_SIZE),
+                   PAGE_SIZE); /* does not wait for it */
         KEXPECT_EQ(gate_held(rig.file->disk), 1);
         start_read(&threads, &rig, 2 * PAGE_SIZE, BUFFER, 3 * PAGE_SIZE);
-        KEXPECT_EQ(gate_held(rig.file->disk), 1); /* waits for page 4, the next mark: (12,16) is asked for */
+        KEXPECT_EQ(gate_held(rig.file->disk),
+                   1); /* waits for page 4, the next mark: (12,16) is asked for */
         KEXPECT_EQ(gated_file_requests(rig.file), 2);
         gate_open(rig.file->disk);
         KEXPECT_EQ(threads_join(&threads), 0);
@@ -298,13 +303,15 @@ KTEST(file_read, truncation_while_it_waits_makes_it_short)
     if (begin(&rig)) {
         KEXPECT_EQ(read_file(&rig, 0, BUFFER, 5 * PAGE_SIZE), 5 * PAGE_SIZE);
         gated_file_hold(rig.file, 5, 5);
-        start_read(&threads, &rig, 2 * PAGE_SIZE, BUFFER, 4 * PAGE_SIZE); /* 2, 3, 4 and the held 5 */
+        start_read(&threads, &rig, 2 * PAGE_SIZE, BUFFER,
+                   4 * PAGE_SIZE); /* 2, 3, 4 and the held 5 */
         actor_start(&cutter, &rig, act_truncate);
         KEXPECT(!actor_settle(&cutter));
         gate_open(rig.file->disk);
         actor_join(&cutter);
         KEXPECT_EQ(threads_join(&threads), 0);
-        KEXPECT(job.result == PAGE_SIZE || job.result == 3 * PAGE_SIZE); /* before or after the size */
+        KEXPECT(job.result == PAGE_SIZE ||
+                job.result == 3 * PAGE_SIZE); /* before or after the size */
         KEXPECT_EQ(read_file(&rig, 2 * PAGE_SIZE, BUFFER, 4 * PAGE_SIZE), PAGE_SIZE);
     }
     end(&rig);

@@ -1,7 +1,8 @@
 /*
  * When memory has run out: who ends, who goes on, and what is counted and said.
  *
- * Memory is made short by raising the frame allocator's reserve, so that the machine's size does not matter.
+ * Memory is made short by raising the frame allocator's reserve, so that the machine's size does
+ * not matter.
  */
 #include "kernel/cpu/clock.h"
 #include "kernel/log/log.h"
@@ -12,10 +13,10 @@
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/programs.h"
 
-#define NO_HOG "no root file system with /tests/hog"
-#define LEFT_FRAMES 1500ul /* for the programs of one test */
-#define TOO_MANY "1000000" /* pages that no machine of the tests has left */
-#define POLL_NS 200000ul
+#define NO_HOG      "no root file system with /tests/hog"
+#define LEFT_FRAMES 1500ul    /* for the programs of one test */
+#define TOO_MANY    "1000000" /* pages that no machine of the tests has left */
+#define POLL_NS     200000ul
 
 /* ---- How often the log has said it ---- */
 
@@ -65,7 +66,8 @@ static bool begin(void)
     return true;
 }
 
-/* All that the programs had must be back. Cached files may have come or gone, with inodes and tree nodes: slabs count. */
+/* All that the programs had must be back. Cached files may have come or gone, with inodes and tree
+ * nodes: slabs count. */
 static void end(void)
 {
     frames_set_reserve(old_reserve);
@@ -75,7 +77,8 @@ static void end(void)
 static struct process *start(const char *mode, const char *argument, bool is_protected)
 {
     int error;
-    struct process *process = program_start("/tests/hog", mode, argument, NULL, is_protected, &error);
+    struct process *process =
+        program_start("/tests/hog", mode, argument, NULL, is_protected, &error);
 
     if (!process)
         ktest_fail(__FILE__, __LINE__, "hog %s %s: error %d", mode, argument, error);
@@ -104,7 +107,8 @@ KTEST(oom, program_that_takes_too_much_is_ended_and_everything_comes_back)
     struct process *hog = start("grow", TOO_MANY, false);
     if (hog) {
         KEXPECT_EQ(program_end(hog), 128 + SIGKILL);
-        KEXPECT_EQ(hog->final_faults.oom, 1); /* its own fault found no memory, and it was the largest */
+        KEXPECT_EQ(hog->final_faults.oom,
+                   1); /* its own fault found no memory, and it was the largest */
         KEXPECT_EQ(hog->final_faults.killed, 0);
         KEXPECT(hog->final_faults.minor + hog->final_faults.major > LEFT_FRAMES / 2);
         process_put(hog);
@@ -159,7 +163,8 @@ KTEST(oom, nobody_else_is_ended_while_the_memory_of_a_victim_is_on_its_way)
     if (small && hog && wait_for_pages(small, 50) && wait_for_pages(hog, 700)) {
         sync_point_arm("process_memory_goes", NULL);
         struct process *init = start("grow", "1100", true);
-        sync_point_wait_parked("process_memory_goes"); /* the hog, no longer in the list of processes */
+        sync_point_wait_parked(
+            "process_memory_goes");            /* the hog, no longer in the list of processes */
         sleep_until_ns(clock_ns() + 20000000); /* init asks again and again */
         KEXPECT(!READ_ONCE(init->has_ended));
         KEXPECT(!READ_ONCE(small->has_ended));
@@ -191,7 +196,8 @@ KTEST(oom, read_into_new_memory_goes_on_when_a_victim_has_ended)
         return;
     struct process *hog = start("hold", "700", false);
     if (hog && wait_for_pages(hog, 700)) {
-        struct process *init = program_start("/tests/hog", "read", "/data/small.txt", "1100", true, &error);
+        struct process *init =
+            program_start("/tests/hog", "read", "/data/small.txt", "1100", true, &error);
         if (KEXPECT(init != NULL)) {
             KEXPECT_EQ(program_end(init), 0); /* no EFAULT, no short count */
             KEXPECT_EQ(init->final_faults.oom, 0);

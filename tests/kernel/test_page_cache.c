@@ -43,8 +43,8 @@ static u64 first_word(const struct page *page)
 /* Starts the read of one page, for which nobody waits. */
 static void start_read(struct gated_file *file, pgoff_t index)
 {
-    struct readahead_call call = {.file = &file->mapped, .kind = READAHEAD_ADVICE, .index = index,
-                                  .wanted_pages = 1};
+    struct readahead_call call = {
+        .file = &file->mapped, .kind = READAHEAD_ADVICE, .index = index, .wanted_pages = 1};
 
     KEXPECT_EQ(readahead_submit(&call, index, 1, READAHEAD_NO_MARK), 1);
 }
@@ -62,7 +62,8 @@ static void get_in_thread(void *arg)
     struct getter *getter = arg;
     struct page *page;
 
-    getter->error = page_cache_get_page(&getter->file->cache, getter->index, getter->killable, &page);
+    getter->error =
+        page_cache_get_page(&getter->file->cache, getter->index, getter->killable, &page);
     if (getter->error)
         return;
     getter->word = first_word(page);

@@ -1,7 +1,8 @@
 /*
  * The page lock: who gets it when, who is woken by what, and what a kill does to those who wait.
  *
- * Each locker keeps the lock until the test lets it go, so that who holds it is never a matter of time.
+ * Each locker keeps the lock until the test lets it go, so that who holds it is never a matter of
+ * time.
  */
 #include "kernel/sched/sync_point.h"
 #include "kernel/sched/wait.h"
@@ -234,7 +235,7 @@ KTEST(page_lock, a_read_ends_the_lock_that_it_was_given)
 }
 
 #define PAGE_WAIT_QUEUES 256 /* as in mm/page_lock.c */
-#define SEARCHED 64
+#define SEARCHED         64
 
 static u64 queue_number(const struct page *page)
 {

@@ -1,7 +1,8 @@
 /*
  * Programs: what loading one refuses and how, what ends one, and that nothing of it stays behind.
  *
- * The files that are refused are made in memory: one good program, and one thing changed in it at a time.
+ * The files that are refused are made in memory: one good program, and one thing changed in it at a
+ * time.
  */
 #include "drivers/block/gate.h"
 #include "kernel/cpu/trap.h"
@@ -14,14 +15,14 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define NO_ROOT "no root file system with the test programs"
+#define NO_ROOT             "no root file system with the test programs"
 #define FAULTS_UNTIL_STEADY 300 /* more than starting takes: then hog does nothing but its loop */
-#define IMAGE_BYTES (3 * PAGE_SIZE)
-#define TEXT_AT 0x400000ul
-#define DATA_AT 0x402000ul
-#define DATA_FILE_BYTES 0x800ul
-#define DATA_MEMORY_BYTES 0x3000ul
-#define ENTRY (TEXT_AT + 0x100)
+#define IMAGE_BYTES         (3 * PAGE_SIZE)
+#define TEXT_AT             0x400000ul
+#define DATA_AT             0x402000ul
+#define DATA_FILE_BYTES     0x800ul
+#define DATA_MEMORY_BYTES   0x3000ul
+#define ENTRY               (TEXT_AT + 0x100)
 
 /* ---- A program in memory ---- */
 
@@ -145,7 +146,8 @@ KTEST(process, good_program_is_loaded_where_its_headers_say)
     KEXPECT_STREQ(areas, "[0,2)r-xp+f0 [2,3)rw-p+f2 [3,5)rw-p0");
     KEXPECT_EQ(user_peek(TEXT_AT), 0x7f);
     KEXPECT_EQ(user_peek(DATA_AT + DATA_FILE_BYTES - 1), 0x5a);
-    KEXPECT_EQ(user_peek(DATA_AT + DATA_FILE_BYTES), 0); /* the file's last page, the program's own copy */
+    KEXPECT_EQ(user_peek(DATA_AT + DATA_FILE_BYTES),
+               0); /* the file's last page, the program's own copy */
     KEXPECT_EQ(user_peek(DATA_AT + DATA_MEMORY_BYTES - 1), 0);
     KEXPECT_EQ(user_poke(TEXT_AT, 1), -EFAULT);
     KEXPECT_EQ(task_current()->mm->brk_start, DATA_AT + DATA_MEMORY_BYTES);
@@ -173,11 +175,11 @@ struct change {
     u64 value;
 };
 
-#define HEADER(field, value_)                                                                      \
+#define HEADER(field, value_) \
     offsetof(struct elf_header, field), sizeof(((struct elf_header *)0)->field), value_
-#define SEGMENT(n, field, value_)                                                                  \
-    sizeof(struct elf_header) + (n) * sizeof(struct elf_segment) +                                 \
-        offsetof(struct elf_segment, field),                                                       \
+#define SEGMENT(n, field, value_)                                  \
+    sizeof(struct elf_header) + (n) * sizeof(struct elf_segment) + \
+        offsetof(struct elf_segment, field),                       \
         sizeof(((struct elf_segment *)0)->field), value_
 
 static const struct change hostile[] = {
@@ -231,7 +233,8 @@ KTEST(process, damaged_programs_are_refused_with_enoexec)
 
 KTEST(process, files_that_end_too_early_are_refused)
 {
-    static const u64 sizes[] = {0, 1, 4, 63, 64, 64 + 56, 64 + 2 * 56 - 1, PAGE_SIZE, 2 * PAGE_SIZE};
+    static const u64 sizes[] = {
+        0, 1, 4, 63, 64, 64 + 56, 64 + 2 * 56 - 1, PAGE_SIZE, 2 * PAGE_SIZE};
 
     for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
         fill_good_image();
@@ -315,7 +318,8 @@ KTEST(process, stack_holds_count_arguments_and_environment)
     test_mm_leave();
 }
 
-/* Loads with one argument, or one environment string, of so many bytes with its NUL and its pointer. */
+/* Loads with one argument, or one environment string, of so many bytes with its NUL and its
+ * pointer. */
 static int load_with_bytes(u64 bytes, bool as_environment)
 {
     char *text = kmalloc(bytes);
@@ -391,7 +395,8 @@ KTEST(process, program_leaves_no_frame_and_no_object_behind)
 
     if (!program_exists("/tests/hog"))
         KTEST_SKIP(NO_ROOT);
-    KEXPECT_EQ(run("/tests/hog", NULL, NULL), 2); /* what is read once and stays: its file, the path to it */
+    KEXPECT_EQ(run("/tests/hog", NULL, NULL),
+               2); /* what is read once and stays: its file, the path to it */
     frames = program_frames();
     objects = program_objects();
     for (unsigned i = 0; i < 5; i++)

@@ -1,8 +1,8 @@
 /*
  * Readahead: the worked sequences of FAULTS.md section 4, on a file of 512 pages.
  *
- * A sequence is written as the document writes it: "@a:(s,n)" where touching page a made the disk be asked for n pages
- * from page s; "*" behind it: without a mark.
+ * A sequence is written as the document writes it: "@a:(s,n)" where touching page a made the disk
+ * be asked for n pages from page s; "*" behind it: without a mark.
  */
 #include "lib/format.h"
 #include "lib/string.h"
@@ -63,7 +63,8 @@ static void note_windows(pgoff_t touched)
         skip_words(&at, 4);
         u64 start = number_at(&at), n = number_at(&at);
         if (first)
-            format_append(stage.text, TEXT_BYTES, &stage.used, "%s@%lu:", stage.used ? " " : "", touched);
+            format_append(stage.text, TEXT_BYTES, &stage.used, "%s@%lu:", stage.used ? " " : "",
+                          touched);
         format_append(stage.text, TEXT_BYTES, &stage.used, "(%lu,%lu)%s", start, n,
                       at[1] == '-' ? "*" : "");
     }
@@ -85,7 +86,8 @@ static bool expect_windows(const char *expected)
     return ok;
 }
 
-/* window_kb: the device's knob. The test's thread works in the file's address space. => false: skipped or failed */
+/* window_kb: the device's knob. The test's thread works in the file's address space. => false:
+ * skipped or failed */
 static bool begin(u32 window_kb)
 {
     if (!rig_init(&stage.rig, PAGES, PROT_READ, MAP_SHARED)) {
@@ -130,8 +132,9 @@ static void touch_range(pgoff_t first, pgoff_t last)
 static void read_at(pgoff_t page, u64 n_pages)
 {
     KASSERT(n_pages <= BATCH);
-    KEXPECT_EQ(file_read_kernel(&stage.rig.file->mapped, page * PAGE_SIZE, stage.buf, n_pages * PAGE_SIZE),
-               n_pages * PAGE_SIZE);
+    KEXPECT_EQ(
+        file_read_kernel(&stage.rig.file->mapped, page * PAGE_SIZE, stage.buf, n_pages * PAGE_SIZE),
+        n_pages * PAGE_SIZE);
     KEXPECT_EQ(*(u64 *)stage.buf, stage.rig.file->is_hole[page] ? 0 : gated_file_word(page, 0));
     note_windows(page);
 }
@@ -246,11 +249,12 @@ KTEST(readahead, first_window_by_the_size_of_the_request)
         u64 n;
         const char *expected;
     } cases[] = {
-        {128, 1, "@0:(0,4)"},  {128, 2, "@0:(0,4)"},  {128, 3, "@0:(0,8)"},   {128, 4, "@0:(0,8)"},
-        {128, 5, "@0:(0,16)"}, {128, 8, "@0:(0,16)"}, {128, 9, "@0:(0,32)"},  {128, 16, "@0:(0,32)"},
-        {32, 1, "@0:(0,2)"},   {32, 2, "@0:(0,4)"},   {32, 3, "@0:(0,8)"},    {512, 1, "@0:(0,4)"},
-        {512, 2, "@0:(0,8)"},  {512, 4, "@0:(0,16)"}, {512, 5, "@0:(0,16)"},  {512, 16, "@0:(0,32)"},
-        {512, 17, "@0:(0,64)"},
+        {128, 1, "@0:(0,4)"},   {128, 2, "@0:(0,4)"},   {128, 3, "@0:(0,8)"},
+        {128, 4, "@0:(0,8)"},   {128, 5, "@0:(0,16)"},  {128, 8, "@0:(0,16)"},
+        {128, 9, "@0:(0,32)"},  {128, 16, "@0:(0,32)"}, {32, 1, "@0:(0,2)"},
+        {32, 2, "@0:(0,4)"},    {32, 3, "@0:(0,8)"},    {512, 1, "@0:(0,4)"},
+        {512, 2, "@0:(0,8)"},   {512, 4, "@0:(0,16)"},  {512, 5, "@0:(0,16)"},
+        {512, 16, "@0:(0,32)"}, {512, 17, "@0:(0,64)"},
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -268,7 +272,8 @@ KTEST(readahead, later_windows_by_the_one_before)
     if (!begin(512))
         return;
     read_range(0, 250);
-    expect_windows("@0:(0,4) @1:(4,16) @4:(20,32) @20:(52,64) @52:(116,128) @116:(244,128) @244:(372,128)");
+    expect_windows(
+        "@0:(0,4) @1:(4,16) @4:(20,32) @20:(52,64) @52:(116,128) @116:(244,128) @244:(372,128)");
     end();
     if (!begin(32))
         return;
@@ -285,7 +290,8 @@ KTEST(readahead, oversized_read_asks_for_more_than_was_wanted)
         return;
     KEXPECT_EQ(file_read_kernel(&stage.rig.file->mapped, 0, large, 20 * PAGE_SIZE), 20 * PAGE_SIZE);
     note_windows(0);
-    /* n = 20 > 8: the window is as large as the request, its mark in the middle; met by the same call. */
+    /* n = 20 > 8: the window is as large as the request, its mark in the middle; met by the same
+     * call. */
     expect_windows("@0:(0,20)(20,20)");
     KEXPECT_EQ(file_read_kernel(&stage.rig.file->mapped, 200 * PAGE_SIZE, large, 20 * PAGE_SIZE),
                20 * PAGE_SIZE);
@@ -584,7 +590,8 @@ KTEST(readahead, none_reads_what_is_missing)
     knob_set("readahead", "none");
     touch_range(200, 202);
     read_range(300, 302);
-    expect_windows("@200:(200,1)* @201:(201,1)* @202:(202,1)* @300:(300,1)* @301:(301,1)* @302:(302,1)*");
+    expect_windows(
+        "@200:(200,1)* @201:(201,1)* @202:(202,1)* @300:(300,1)* @301:(301,1)* @302:(302,1)*");
     end();
 }
 
@@ -606,7 +613,8 @@ enum { FADV_NORMAL, FADV_RANDOM, FADV_SEQUENTIAL, FADV_WILLNEED, FADV_DONTNEED, 
 
 static int advise(u64 first_page, u64 n_pages, int advice)
 {
-    return file_advise(&stage.rig.file->mapped, first_page * PAGE_SIZE, n_pages * PAGE_SIZE, advice);
+    return file_advise(&stage.rig.file->mapped, first_page * PAGE_SIZE, n_pages * PAGE_SIZE,
+                       advice);
 }
 
 KTEST(readahead, fadvise_sequential_doubles_the_window_and_normal_takes_it_back)
@@ -643,9 +651,10 @@ KTEST(readahead, fadvise_willneed_reads_absent_pages_without_a_mark)
     KEXPECT_EQ(advise(8, 6, FADV_WILLNEED), 0);
     note_windows(8);
     expect_windows("@8:(8,2)*(11,3)*");
-    KEXPECT_EQ(file_advise(&stage.rig.file->mapped, 100 * PAGE_SIZE + 5, PAGE_SIZE, FADV_WILLNEED), 0);
+    KEXPECT_EQ(file_advise(&stage.rig.file->mapped, 100 * PAGE_SIZE + 5, PAGE_SIZE, FADV_WILLNEED),
+               0);
     note_windows(100);
-    expect_windows("@100:(100,2)*"); /* bytes of two pages */
+    expect_windows("@100:(100,2)*");            /* bytes of two pages */
     KEXPECT_EQ(advise(0, 0, FADV_WILLNEED), 0); /* stops after one large request */
     KEXPECT_EQ(page_cache_next_absent(&stage.rig.file->cache, 0, PAGES - 1), 320);
     KEXPECT_EQ(state()->prev_bytes, READAHEAD_NONE_YET);
@@ -682,7 +691,8 @@ KTEST(readahead, fadvise_knows_six_kinds)
     KEXPECT_EQ(advise(0, 4, FADV_NOREUSE + 1), -EINVAL);
     KEXPECT_EQ(advise(0, 4, -1), -EINVAL);
     KEXPECT_EQ(stage.rig.file->cache.n_pages, 0);
-    KEXPECT_EQ(file_advise(&stage.rig.file->mapped, ~0ul - 5, 100, FADV_WILLNEED), 0); /* past any end */
+    KEXPECT_EQ(file_advise(&stage.rig.file->mapped, ~0ul - 5, 100, FADV_WILLNEED),
+               0); /* past any end */
     KEXPECT_EQ(stage.rig.file->cache.n_pages, 0);
     end();
 }
@@ -703,7 +713,8 @@ KTEST(readahead, log_has_lines_of_one_width_with_kind_access_and_mark)
     line[READAHEAD_LOG_LINE - 1] = '\0';
     for (size_t i = strlen(line); i > 0 && line[i - 1] == ' '; i--)
         line[i - 1] = '\0';
-    format_to(expected, sizeof(expected), "%lu 77:4242 fault 0 0 32 24", begin_pos / READAHEAD_LOG_LINE);
+    format_to(expected, sizeof(expected), "%lu 77:4242 fault 0 0 32 24",
+              begin_pos / READAHEAD_LOG_LINE);
     KEXPECT_STREQ(line, expected);
     end();
 }

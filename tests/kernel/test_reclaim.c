@@ -1,7 +1,9 @@
 /*
- * Reclaim: which page goes, which stays, and what an allocation gets when there is nothing left to take.
+ * Reclaim: which page goes, which stays, and what an allocation gets when there is nothing left to
+ * take.
  *
- * Every test first takes everything back that other files have cached, so that what goes next is its own.
+ * Every test first takes everything back that other files have cached, so that what goes next is
+ * its own.
  */
 #include "kernel/cpu/uaccess.h"
 #include "lib/string.h"
@@ -12,8 +14,8 @@
 #include "tests/kernel/fault_rig.h"
 #include "tests/kernel/test_mm.h"
 
-#define PAGES 16
-#define LARGE_PAGES GATED_FILE_MAX_PAGES
+#define PAGES        16
+#define LARGE_PAGES  GATED_FILE_MAX_PAGES
 #define SHORT_FRAMES 128 /* what the tests of shortage leave over */
 
 static bool read_in(struct gated_file *file, pgoff_t first, pgoff_t last)
@@ -278,7 +280,8 @@ KTEST(reclaim, allocation_takes_from_the_cache_what_it_needs)
     gated_file_destroy(file);
 }
 
-/* A mapped file of LARGE_PAGES with readahead, and memory for SHORT_FRAMES. => false: skipped or failed */
+/* A mapped file of LARGE_PAGES with readahead, and memory for SHORT_FRAMES. => false: skipped or
+ * failed */
 static bool begin_short(struct fault_rig *rig, u64 *old_reserve)
 {
     if (frames_free_count() < 4 * LARGE_PAGES) {
@@ -346,7 +349,8 @@ KTEST(reclaim, window_without_memory_still_reads_the_wanted_page)
 
     if (!begin_short(&rig, &old_reserve))
         return;
-    /* Less than a window, once stacks, tree nodes, page tables and the lists of the CPUs have theirs. */
+    /* Less than a window, once stacks, tree nodes, page tables and the lists of the CPUs have
+     * theirs. */
     frames_set_reserve(frames_free_count() - 40);
     struct task_fault_counters c = rig_touch(&rig, 200, &value);
     KEXPECT_EQ(c.major + c.minor, 1);

@@ -3,9 +3,9 @@
  *
  *     hog grow PAGES         touches so many pages of new memory, checks them, ends
  *     hog hold PAGES         the same, then sleeps until it is killed
- *     hog disk FILE          reads one page of the file from the disk again and again, until it is killed
- *     hog exit STATUS        ends with it
- *     hog read FILE PAGES    reads the file into so many new pages; ends with the errno of the call that failed
+ *     hog disk FILE          reads one page of the file from the disk again and again, until it is
+ * killed hog exit STATUS        ends with it hog read FILE PAGES    reads the file into so many new
+ * pages; ends with the errno of the call that failed
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096ul
-#define STATUS_USAGE 2
+#define PAGE_BYTES         4096ul
+#define STATUS_USAGE       2
 #define STATUS_WRONG_BYTES 3
 
 static char *new_memory(unsigned long pages)
