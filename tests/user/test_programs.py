@@ -23,6 +23,7 @@ SAME = {
     "mapcalls": (["/tests/mapcalls", "/data/small.txt"], [os.path.join(DATA, "small.txt")]),
     "filecalls": (["/tests/filecalls", "/data"], [DATA]),
     "procself": (["/tests/procself", "a", "b c"], ["a", "b c"]),
+    "callerrno": (["/tests/callerrno", "/data"], [DATA]),
     "efault": (["/tests/efault", "/data/medium.bin"], [os.path.join(DATA, "medium.bin")]),
 }
 
