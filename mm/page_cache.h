@@ -110,7 +110,7 @@ bool page_test_clear_accessed(struct page_cache *cache, struct page *page);
 
 /*
  * Truncation from `new_size` on (also growing): sets the size first, then for each page past it: lock, unmap everywhere, remove. The tail of
- * the last page is cleared. Caller holds the inode exclusively; takes invalidate_lock exclusive. Sleeps for page locks.
+ * the last page is cleared (where the file grows: of the old one). Caller holds the inode exclusively; takes invalidate_lock exclusive. Sleeps for page locks.
  */
 void page_cache_truncate(struct page_cache *cache, u64 new_size_bytes);
 /* Removes the pages wholly inside [first, last]: lock (waits for reads), unmap, remove. For punching holes. Caller holds invalidate_lock exclusive. */

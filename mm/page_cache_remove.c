@@ -8,6 +8,7 @@
 #include "mm/page_cache.h"
 
 #include "kernel/log/log.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/string.h"
 #include "mm/core/tlb.h"
 #include "mm/vma.h"
@@ -125,10 +126,29 @@ static void clear_tail(struct page_cache *cache, u64 size_bytes)
 void page_cache_truncate(struct page_cache *cache, u64 new_size_bytes)
 {
     rwsem_write_lock(&cache->invalidate_lock);
+    u64 old_size_bytes = cache->size_bytes;
+    if (new_size_bytes > old_size_bytes)
+        clear_tail(cache, old_size_bytes); /* a mapping may have stored there */
     WRITE_ONCE(cache->size_bytes, new_size_bytes);
     page_cache_remove_range(cache, page_cache_size_pages(cache), ~0ul - 1);
     clear_tail(cache, new_size_bytes);
     rwsem_write_unlock(&cache->invalidate_lock);
+}
+
+/*
+ * Drops the caller's reference, and the page if that costs nothing. Looked at with the page locked: whoever makes it dirty
+ * holds its lock, or has it mapped and says so before the map count falls. => whether it was dropped
+ */
+static bool drop_one(struct page_cache *cache, struct page *page, pgoff_t index)
+{
+    if (page_trylock(page)) {
+        if (page_cache_owns(cache, page, index) && atomic_load(&page->mapcount) == 0 &&
+            !page_has(page, PAGE_DIRTY | PAGE_WRITEBACK) && page_cache_remove_frozen(cache, page))
+            return true;
+        page_unlock(page);
+    }
+    page_put(page);
+    return false;
 }
 
 u64 page_cache_drop_range(struct page_cache *cache, pgoff_t first, pgoff_t last)
@@ -138,21 +158,10 @@ u64 page_cache_drop_range(struct page_cache *cache, pgoff_t first, pgoff_t last)
     unsigned n;
     while (first <= last &&
            (n = page_cache_find_range(cache, first, last, pages, REMOVE_BATCH)) > 0) {
+        SYNC_POINT(page_cache_drop);
         for (unsigned i = 0; i < n; i++) {
-            struct page *page = pages[i];
-            pgoff_t index = page->index;
-            first = index + 1;
-            if (page_has(page, PAGE_DIRTY | PAGE_WRITEBACK) || atomic_load(&page->mapcount) > 0 ||
-                !page_trylock(page)) {
-                page_put(page);
-                continue;
-            }
-            if (page_cache_owns(cache, page, index) && page_cache_remove_frozen(cache, page)) {
-                dropped++;
-                continue;
-            }
-            page_unlock(page);
-            page_put(page);
+            first = pages[i]->index + 1;
+            dropped += drop_one(cache, pages[i], first - 1);
         }
     }
     return dropped;

@@ -198,6 +198,60 @@ KTEST(races, a_fault_that_keeps_its_lock_is_not_robbed_of_its_page)
     rig_end(&rig);
 }
 
+/* ---- Dropping and truncating ---- */
+
+static void act_drop(struct actor *actor)
+{
+    actor->result = (s64)page_cache_drop_range(&actor->rig->file->cache, PAGE, PAGE);
+}
+
+/*
+ *   drop                          program
+ *   finds page 5
+ *                                 stores through its map, unmaps
+ *   must see that it is dirty
+ */
+KTEST(races, a_page_that_becomes_dirty_is_not_dropped)
+{
+    struct fault_rig rig;
+    struct actor drop = {0};
+    struct page *page;
+    KASSERT(rig_init(&rig, PAGES, PROT_READ | PROT_WRITE, MAP_SHARED));
+    KASSERT_EQ(page_cache_get_page(&rig.file->cache, PAGE, false, &page), 0);
+    page_put(page);
+    sync_point_arm("page_cache_drop", NULL);
+    actor_start(&drop, &rig, act_drop);
+    sync_point_wait_parked("page_cache_drop");
+    rig_store(&rig, PAGE, 42);
+    KEXPECT_EQ(mm_munmap(rig.mm, RIG_BASE, PAGES * PAGE_SIZE), 0);
+    sync_point_release("page_cache_drop");
+    actor_join(&drop);
+    KEXPECT_EQ(drop.result, 0);
+    KASSERT((page = page_cache_find(&rig.file->cache, PAGE)) != NULL);
+    KEXPECT_EQ(*(u64 *)page_virt(page), 42);
+    page_put(page);
+    rig_end(&rig);
+}
+
+/* A store past the end of the file, in its last page, does not become the file's when it grows. */
+KTEST(races, a_store_past_the_end_is_gone_when_the_file_grows)
+{
+    struct fault_rig rig;
+    struct actor store = {.addr = rig_addr(PAGE) + 512, .write = true, .argument = 42};
+    struct actor load = {.addr = rig_addr(PAGE) + 512};
+    KASSERT(rig_init(&rig, PAGES, PROT_READ | PROT_WRITE, MAP_SHARED));
+    gated_file_truncate(rig.file, PAGE * PAGE_SIZE + 256);
+    actor_start(&store, &rig, act_touch);
+    actor_join(&store);
+    KEXPECT(store.succeeded);
+    gated_file_truncate(rig.file, PAGES * PAGE_SIZE);
+    actor_start(&load, &rig, act_touch);
+    actor_join(&load);
+    KEXPECT(load.succeeded);
+    KEXPECT_EQ(load.value, 0);
+    rig_end(&rig);
+}
+
 /* ---- Kills ---- */
 
 /*
