@@ -27,7 +27,7 @@
 #include "lib/string.h"
 
 #define DIGITS      12 /* of a u32, decimal or octal, with the NUL */
-#define DOT_ENTRIES 2 /* "." and ".." come first */
+#define DOT_ENTRIES 2  /* "." and ".." come first */
 #define PID_SHIFT   32
 
 /* ---- An open file of a process ---- */
