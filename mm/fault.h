@@ -38,7 +38,6 @@ enum fault_reason {
 enum fault_flag {
     FAULT_FLAG_USER = 1u << 0,     /* by the program; else by the kernel on user memory */
     FAULT_FLAG_POPULATE = 1u << 1, /* by a populating call: no trap behind it */
-    FAULT_FLAG_PROTECTION = 1u << 2, /* the hardware saw a present entry */
 };
 
 /* The context handed down. A callee adds to it; it never keeps it. */
@@ -62,7 +61,7 @@ struct fault {
     bool reread;               /* the one read-again of a failed page is spent */
     bool kept_lock_across_io;
     enum fault_reason reason;
-    struct page *pinned;       /* awaited page kept across the restart (fault_pin=1) */
+    struct page *pinned;       /* awaited page, held until it is looked up again (fault_pin=1, or the lock was kept) */
     const struct page *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
     u64 wait_ns;
     u64 start_ns;

@@ -16,7 +16,7 @@
 
 #define AROUND_BATCH 16
 
-bool fault_store_file_entry(struct fault *f, u64 addr, pte_t *ptep, struct page *page)
+bool fault_store_file_entry(struct fault *f, pte_t *ptep, struct page *page)
 {
     if (*ptep)
         return false;
@@ -24,7 +24,6 @@ bool fault_store_file_entry(struct fault *f, u64 addr, pte_t *ptep, struct page 
     page_get(page);
     atomic_add(&page->mapcount, 1);
     atomic_add(&f->mm->rss_file, 1);
-    (void)addr;
     WRITE_ONCE(*ptep, page_phys(page) | vma_pte_bits(f->vma, writable));
     return true;
 }
@@ -52,7 +51,7 @@ static unsigned store_entries(struct fault *f, struct page **pages, unsigned n)
     pte_t *table = n ? pt_ensure(&f->mm->space, f->addr) : NULL;
     for (unsigned i = 0; table && i < n; i++) {
         pte_t *ptep = table + ((s64)pages[i]->index - (s64)f->pgoff);
-        stored += fault_store_file_entry(f, vma_address(f->vma, pages[i]->index), ptep, pages[i]);
+        stored += fault_store_file_entry(f, ptep, pages[i]);
     }
     pt_unlock(&f->mm->space);
     return stored;

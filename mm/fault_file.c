@@ -161,7 +161,7 @@ static enum fault_result map_page(struct fault *f, struct page *page)
     pt_lock(&f->mm->space);
     pte_t *ptep = pt_ensure(&f->mm->space, f->addr);
     if (ptep) {
-        bool stored = fault_store_file_entry(f, f->addr, ptep, page);
+        bool stored = fault_store_file_entry(f, ptep, page);
         f->reason = stored ? FAULT_REASON_CACHE : FAULT_REASON_SPURIOUS;
         result = FAULT_DONE;
     }

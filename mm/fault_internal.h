@@ -10,7 +10,8 @@
 
 /*
  * The page at f->pgoff (reference held) is locked by a read, in which f itself may be the reader. Lets the lock go if the attempt may, and
- * sleeps until the page is unlocked. Drops the reference, or keeps it in f->pinned across the restart.
+ * sleeps until the page is unlocked. Drops the reference, or keeps it in f->pinned until the page has been looked up again: across the
+ * restart with fault_pin=1, and always where the lock is kept.
  * => RETRY (lock released), DONE (lock kept: look the page up again), KILLED
  */
 enum fault_result fault_wait_for_read(struct fault *f, struct page *page);
@@ -37,7 +38,7 @@ void fault_anon_init(void); /* the shared zero page */
 
 /* Maps cached neighbours of f->addr. => true if the page at f->addr itself is mapped now. Lock held, not released. */
 bool fault_map_around(struct fault *f);
-/* Stores the entry of a locked, up-to-date cache page; takes its own reference. pt_lock held. => whether the entry was empty */
-bool fault_store_file_entry(struct fault *f, u64 addr, pte_t *ptep, struct page *page);
+/* Stores a locked, up-to-date cache page in the entry; takes its own reference. pt_lock held. => whether the entry was empty */
+bool fault_store_file_entry(struct fault *f, pte_t *ptep, struct page *page);
 
 #endif
