@@ -5,6 +5,7 @@
  * moment ago, is no fault. A page that cannot be read ends the call: the fault has read it a second
  * time by itself, there is no third.
  */
+#include "kernel/sched/task.h"
 #include "lib/errno.h"
 #include "mm/fault.h"
 #include "mm/mmap.h"
@@ -42,6 +43,8 @@ int mm_populate(struct mm *mm, u64 addr, u64 length, bool write)
     if (end < addr || end > USER_ADDRESS_END)
         return -ENOMEM;
     for (addr = ALIGN_DOWN(addr, PAGE_SIZE); addr < end; addr += PAGE_SIZE) {
+        if (task_kill_is_pending(task_current()))
+            return -EINTR;
         if (is_mapped(mm, addr, write))
             continue;
         enum fault_result result = fault_user(mm, addr, write ? FAULT_WRITE : FAULT_READ,

@@ -98,6 +98,8 @@ int gate_set_delay(struct block_device *device, const struct gate_delay *delay)
     struct gate *gate;
     bool irqs_on;
 
+    if (delay->latency_ns > GATE_MAX_DELAY_NS || delay->per_request_ns > GATE_MAX_DELAY_NS)
+        return -EINVAL;
     if (!gate_delay_is_on(delay) && !atomic_load(&device->gate))
         return 0;
     gate = gate_get(device);

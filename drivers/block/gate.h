@@ -25,7 +25,10 @@ struct gate_delay {
     u64 bandwidth; /* bytes per second, 0 = infinite; all three zero = no delay */
 };
 
-/* For requests that pass from now on. => 0 or -ENOMEM. Any context, never sleeps. */
+#define GATE_MAX_DELAY_NS (3600ul * 1000000000ul) /* an hour: sums of times stay far from wrapping */
+
+/* For requests that pass from now on. => 0, -ENOMEM, -EINVAL: a time above GATE_MAX_DELAY_NS. Any
+ * context, never sleeps. */
 int gate_set_delay(struct block_device *device, const struct gate_delay *delay);
 void gate_get_delay(struct block_device *device, struct gate_delay *delay);
 

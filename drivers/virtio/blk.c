@@ -300,6 +300,8 @@ static int queues_setup(struct virtio_blk *blk, unsigned n_wanted)
     return 0;
 }
 
+#define SECTORS_MAX ((u64)INT64_MAX / SECTOR_SIZE) /* its size in bytes is a file's */
+
 static unsigned queues_wanted(struct virtio_blk *blk)
 {
     unsigned n = blk_has(blk, VIRTIO_BLK_F_MQ) ? (unsigned)CONFIG_FIELD(blk, num_queues) : 1;
@@ -333,8 +335,8 @@ static int blk_read_config(struct virtio_blk *blk)
         log_error("%s: blocks of %u bytes are not supported", device->name, device->block_bytes);
         return -ENODEV;
     }
-    if (!device->sectors) {
-        log_error("%s: the disk is empty (0 sectors)", device->name);
+    if (!device->sectors || device->sectors > SECTORS_MAX) {
+        log_error("%s: a disk of %lu sectors is not supported", device->name, device->sectors);
         return -ENODEV;
     }
     return 0;
