@@ -24,45 +24,48 @@ int syscall_path(u64 user_path, char **out)
     return 0;
 }
 
-int syscall_base(int dirfd, const char *path, struct inode **base, const char **base_path)
+int syscall_base(int dirfd, const char *path, struct syscall_base *base)
 {
     struct process *process = process_current();
     if (path[0] == '\0')
         return -ENOENT;
     if (path[0] == '/' || dirfd == AT_FDCWD) {
-        *base = process->working_dir;
-        *base_path = process->working_path;
-        inode_hold(*base);
-        return 0;
+        *base = (struct syscall_base){.inode = process->working_dir, .path = process->working_path};
+    } else {
+        struct file *file = syscall_file_or_path(dirfd);
+        if (!file)
+            return -EBADF;
+        if ((file->inode->mode & S_IFMT) != S_IFDIR) {
+            file_put(file);
+            return -ENOTDIR;
+        }
+        *base = (struct syscall_base){.inode = file->inode, .path = file->path, .file = file};
     }
-    struct file *file = syscall_file_or_path(dirfd);
-    if (!file)
-        return -EBADF;
-    int error = (file->inode->mode & S_IFMT) == S_IFDIR ? 0 : -ENOTDIR;
-    if (!error) {
-        *base = file->inode;
-        *base_path = "/"; /* only to name the file in /proc/self/maps; ".." goes through the inodes */
-        inode_hold(*base);
-    }
-    file_put(file);
-    return error;
+    inode_hold(base->inode);
+    return 0;
+}
+
+void syscall_base_put(struct syscall_base *base)
+{
+    inode_put(base->inode);
+    if (base->file)
+        file_put(base->file);
 }
 
 static s64 open_at(int dirfd, u64 user_path, u32 flags, u32 mode)
 {
-    struct inode *base;
-    const char *base_path;
+    struct syscall_base base;
     char *path = NULL;
     int error = syscall_path(user_path, &path);
     if (error)
         return error;
-    error = syscall_base(dirfd, path, &base, &base_path);
+    error = syscall_base(dirfd, path, &base);
     if (error) {
         kfree(path);
         return error;
     }
-    struct file *file = file_open(base, base_path, path, flags, mode, &error);
-    inode_put(base);
+    struct file *file = file_open(base.inode, base.path, path, flags, mode, &error);
+    syscall_base_put(&base);
     kfree(path);
     if (!file)
         return error;
@@ -202,8 +205,7 @@ static int copy_stat(struct inode *inode, u64 user)
 /* Looks the path of an *at call up. */
 static int lookup_at(int dirfd, u64 user_path, bool follow, bool may_be_empty, struct inode **out)
 {
-    struct inode *base;
-    const char *base_path;
+    struct syscall_base base;
     char *path = NULL;
     int error = syscall_path(user_path, &path);
     if (error)
@@ -216,9 +218,9 @@ static int lookup_at(int dirfd, u64 user_path, bool follow, bool may_be_empty, s
             inode_hold(*out);
         if (file)
             file_put(file);
-    } else if ((error = syscall_base(dirfd, path, &base, &base_path)) == 0) {
-        error = vfs_lookup(base, base_path, path, follow, out, NULL);
-        inode_put(base);
+    } else if ((error = syscall_base(dirfd, path, &base)) == 0) {
+        error = vfs_lookup(base.inode, base.path, path, follow, out, NULL);
+        syscall_base_put(&base);
     }
     kfree(path);
     return error;

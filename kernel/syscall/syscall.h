@@ -39,8 +39,16 @@ static inline struct file *syscall_file(u64 fd)
 /* A path from the program into a kmalloc'd buffer. => 0, -EFAULT, -ENAMETOOLONG, -ENOMEM */
 int syscall_path(u64 user_path, char **out);
 
-/* Where a relative path of an *at call starts. Takes a reference on *base (inode_put). => 0, -EBADF, -ENOTDIR */
-int syscall_base(int dirfd, const char *path, struct inode **base, const char **base_path);
+/* Where a path of an *at call starts. */
+struct syscall_base {
+    struct inode *inode;
+    const char *path; /* of the inode, from the root */
+    struct file *file; /* whose path that is; NULL: the working directory's */
+};
+
+/* => 0 (then syscall_base_put), -ENOENT for an empty path, -EBADF, -ENOTDIR */
+int syscall_base(int dirfd, const char *path, struct syscall_base *base);
+void syscall_base_put(struct syscall_base *base);
 
 /* io.c */
 s64 sys_read(const u64 *a);

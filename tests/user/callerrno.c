@@ -25,7 +25,7 @@
 
 static long fd, dir, path_only, writer;
 static uint64_t buffer, last_page;
-static char *name, *folder;
+static char *name, *folder, from_parent[4096]; /* "../", the folder's last name, the file's */
 
 #define CALL(number, ...) \
     SHOW(#number ", " #__VA_ARGS__, syscall(SYS_##number, __VA_ARGS__))
@@ -168,6 +168,8 @@ static void names(void)
     TRY(openat, 0xffffff9cUL, folder, UPPER | O_RDONLY, 0);
     TRY(openat, dir, "..", O_RDONLY, 0);
     TRY(openat, dir, "../.", O_RDONLY, 0);
+    SHOW_TRUE("a name in the parent of a descriptor", openat(dir, from_parent, O_RDONLY) >= 0);
+    CALL(openat, dir, "proc/version", O_RDONLY, 0);
     CALL(openat, dir, "small.txt/", 0, 0);
     CALL(openat, dir, "small.txt/.", 0, 0);
     CALL(openat, dir, "small.txt/..", 0, 0);
@@ -375,6 +377,7 @@ int main(int argc, char **argv)
     folder = argv[1];
     snprintf(path, sizeof(path), "%s/small.txt", folder);
     name = path;
+    snprintf(from_parent, sizeof(from_parent), "..%s/small.txt", strrchr(folder, '/'));
     fd = open(name, O_RDONLY);
     dir = open(folder, O_RDONLY | O_DIRECTORY);
     path_only = open(name, O_PATH);
