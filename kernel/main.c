@@ -81,8 +81,9 @@ static void set_up_disk(const char *name)
         return;
     if (cmdline.read_ahead_kb != ~0ul)
         device->read_ahead_kb = MIN(cmdline.read_ahead_kb, (u64)READ_AHEAD_MAX_KB);
-    if (delay.latency_ns || delay.per_request_ns || delay.bandwidth)
-        gate_set_delay(device, &delay);
+    if ((delay.latency_ns || delay.per_request_ns || delay.bandwidth) &&
+        gate_set_delay(device, &delay))
+        log_warn("%s: gate.latency_ns and gate.per_request_ns may be at most an hour", name);
 }
 
 static void disks_init(const struct boot_info *boot)
