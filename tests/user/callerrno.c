@@ -27,8 +27,7 @@ static long fd, dir, path_only, writer;
 static uint64_t buffer, last_page;
 static char *name, *folder, from_parent[4096]; /* "../", the folder's last name, the file's */
 
-#define CALL(number, ...) \
-    SHOW(#number ", " #__VA_ARGS__, syscall(SYS_##number, __VA_ARGS__))
+#define CALL(number, ...) SHOW(#number ", " #__VA_ARGS__, syscall(SYS_##number, __VA_ARGS__))
 /* The result is an address, or nobody's business. */
 #define TRY(number, ...) \
     SHOW(#number ", " #__VA_ARGS__, syscall(SYS_##number, __VA_ARGS__) == -1 ? -1 : 0)
@@ -382,8 +381,8 @@ int main(int argc, char **argv)
     dir = open(folder, O_RDONLY | O_DIRECTORY);
     path_only = open(name, O_PATH);
     writer = open("/dev/full", O_WRONLY);
-    buffer = (uint64_t)mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                            -1, 0);
+    buffer =
+        (uint64_t)mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     last_page = USER_END - PAGE;
     if (fd < 0 || dir < 0 || path_only < 0 || writer < 0)
         return 2;

@@ -65,10 +65,32 @@ static uint64_t below(uint64_t n)
 static uint64_t wild(void)
 {
     static const uint64_t values[] = {
-        0, 1, 2, 8, 0x7f, 0xff, 0xfff, PAGE, PAGE + 1, 0x7fffffff, 0x80000000, 0xffffffff,
-        0x100000000, 0x7fffffffffffffff, 0x8000000000000000, ~0UL, ~0UL - 1, ~0xfffUL,
-        USER_END - PAGE, USER_END, USER_END + PAGE, 1UL << 47, 0xffff800000000000,
-        0xffffffff80000000, 0xffffffff80100000, 0xffffc00000000000,
+        0,
+        1,
+        2,
+        8,
+        0x7f,
+        0xff,
+        0xfff,
+        PAGE,
+        PAGE + 1,
+        0x7fffffff,
+        0x80000000,
+        0xffffffff,
+        0x100000000,
+        0x7fffffffffffffff,
+        0x8000000000000000,
+        ~0UL,
+        ~0UL - 1,
+        ~0xfffUL,
+        USER_END - PAGE,
+        USER_END,
+        USER_END + PAGE,
+        1UL << 47,
+        0xffff800000000000,
+        0xffffffff80000000,
+        0xffffffff80100000,
+        0xffffc00000000000,
     };
     switch (below(4)) {
     case 0: return draw();
@@ -81,9 +103,20 @@ static uint64_t wild(void)
 static uint64_t bad_pointer(void)
 {
     static const uint64_t bad[] = {
-        0, 8, PAGE - 1, USER_END, USER_END + PAGE, 1UL << 47, 0xffff7fffffffffff,
-        0xffff800000000000, 0xffffffff80000000, 0xffffffff80200000, 0xffffc00000004000, ~0UL,
-        ~0UL - 7, 0xffffffffff600000,
+        0,
+        8,
+        PAGE - 1,
+        USER_END,
+        USER_END + PAGE,
+        1UL << 47,
+        0xffff7fffffffffff,
+        0xffff800000000000,
+        0xffffffff80000000,
+        0xffffffff80200000,
+        0xffffc00000004000,
+        ~0UL,
+        ~0UL - 7,
+        0xffffffffff600000,
     };
     return ONE_OF(bad);
 }
@@ -104,18 +137,20 @@ static uint64_t pointer(void)
 /* Of bytes to be moved: not so many that memory runs out. */
 static uint64_t length(void)
 {
-    static const uint64_t sizes[] = {0, 1, 7, 24, 100, 144, 255, 512, PAGE - 1, PAGE, PAGE + 1,
-                                     3 * PAGE, 65536, 1UL << 47, 1UL << 62, ~0UL >> 1, ~0UL,
-                                     ~0UL - PAGE, 1UL << 63};
+    static const uint64_t sizes[] = {0,         1,        7,           24,        100,
+                                     144,       255,      512,         PAGE - 1,  PAGE,
+                                     PAGE + 1,  3 * PAGE, 65536,       1UL << 47, 1UL << 62,
+                                     ~0UL >> 1, ~0UL,     ~0UL - PAGE, 1UL << 63};
     return ONE_OF(sizes);
 }
 
 /* Of address space. */
 static uint64_t span(void)
 {
-    static const uint64_t spans[] = {0, 1, PAGE, 2 * PAGE, 5 * PAGE - 1, 16 * PAGE, 64 * PAGE,
-                                     1UL << 21, 1UL << 30, 1UL << 46, USER_END, 1UL << 47, ~0UL,
-                                     ~0UL - PAGE + 1, ~0UL - PAGE, 1UL << 63};
+    static const uint64_t spans[] = {0,         1,         PAGE,      2 * PAGE,        5 * PAGE - 1,
+                                     16 * PAGE, 64 * PAGE, 1UL << 21, 1UL << 30,       1UL << 46,
+                                     USER_END,  1UL << 47, ~0UL,      ~0UL - PAGE + 1, ~0UL - PAGE,
+                                     1UL << 63};
     return below(3) ? (1 + below(8)) * PAGE : ONE_OF(spans);
 }
 
@@ -129,22 +164,70 @@ static uint64_t descriptor(void)
 
 static uint64_t offset(void)
 {
-    static const uint64_t offsets[] = {0, 1, 4095, 4096, 8192, 1UL << 20, 1UL << 31, 1UL << 32,
-                                       1UL << 40, (1UL << 63) - 1, (1UL << 63) - PAGE, 1UL << 63,
-                                       ~0UL, ~0UL - PAGE};
+    static const uint64_t offsets[] = {0,
+                                       1,
+                                       4095,
+                                       4096,
+                                       8192,
+                                       1UL << 20,
+                                       1UL << 31,
+                                       1UL << 32,
+                                       1UL << 40,
+                                       (1UL << 63) - 1,
+                                       (1UL << 63) - PAGE,
+                                       1UL << 63,
+                                       ~0UL,
+                                       ~0UL - PAGE};
     return ONE_OF(offsets);
 }
 
 static const char *const paths[] = {
-    "/", "", ".", "..", "/proc", "/sys", "/dev", "/data", "/data/small.txt", "/data/medium.bin",
-    "/data/sparse.bin", "/tests", "/dev/zero", "/dev/null", "/dev/full", "/dev/urandom",
-    "/dev/vda", "/proc/self", "/proc/self/maps", "/proc/self/faults", "/proc/meminfo",
-    "/proc/vmstat", "/proc/self/fd", "/proc/self/exe", "/proc/self/cwd", "/proc/self/cwd/data",
-    "/proc/self/root", "/proc/readahead_log", "/proc/1", "/proc/99999/maps", "/proc/self/fd/5",
-    "/proc/self/fdinfo/5", "/proc/../proc/./self//maps", "/data/small.txt/", "/data/small.txt/x",
-    "//data//", "/../../..", "nothing/at/all", "/sys/block/vda/queue/read_ahead_kb",
-    "/sys/block/vda/stat", "/proc/sys/vm", "/proc/cpuinfo", "/proc/mounts", "/proc/self/stat",
-    "/proc/self/status", "/proc/self/smaps",
+    "/",
+    "",
+    ".",
+    "..",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/data",
+    "/data/small.txt",
+    "/data/medium.bin",
+    "/data/sparse.bin",
+    "/tests",
+    "/dev/zero",
+    "/dev/null",
+    "/dev/full",
+    "/dev/urandom",
+    "/dev/vda",
+    "/proc/self",
+    "/proc/self/maps",
+    "/proc/self/faults",
+    "/proc/meminfo",
+    "/proc/vmstat",
+    "/proc/self/fd",
+    "/proc/self/exe",
+    "/proc/self/cwd",
+    "/proc/self/cwd/data",
+    "/proc/self/root",
+    "/proc/readahead_log",
+    "/proc/1",
+    "/proc/99999/maps",
+    "/proc/self/fd/5",
+    "/proc/self/fdinfo/5",
+    "/proc/../proc/./self//maps",
+    "/data/small.txt/",
+    "/data/small.txt/x",
+    "//data//",
+    "/../../..",
+    "nothing/at/all",
+    "/sys/block/vda/queue/read_ahead_kb",
+    "/sys/block/vda/stat",
+    "/proc/sys/vm",
+    "/proc/cpuinfo",
+    "/proc/mounts",
+    "/proc/self/stat",
+    "/proc/self/status",
+    "/proc/self/smaps",
     "/proc/self/pagemap",
 };
 
@@ -164,9 +247,20 @@ static uint64_t path(void)
 
 static uint64_t open_flags(void)
 {
-    static const uint64_t flags[] = {O_RDONLY, O_RDONLY, O_RDONLY, O_WRONLY, O_RDWR, 3,
-                                     O_RDONLY | O_DIRECTORY, O_PATH, O_CREAT, O_CREAT | O_EXCL,
-                                     O_TRUNC, O_NOFOLLOW, O_PATH | O_NOFOLLOW, O_NONBLOCK,
+    static const uint64_t flags[] = {O_RDONLY,
+                                     O_RDONLY,
+                                     O_RDONLY,
+                                     O_WRONLY,
+                                     O_RDWR,
+                                     3,
+                                     O_RDONLY | O_DIRECTORY,
+                                     O_PATH,
+                                     O_CREAT,
+                                     O_CREAT | O_EXCL,
+                                     O_TRUNC,
+                                     O_NOFOLLOW,
+                                     O_PATH | O_NOFOLLOW,
+                                     O_NONBLOCK,
                                      O_CLOEXEC};
     return below(8) ? ONE_OF(flags) : wild();
 }
@@ -209,8 +303,17 @@ static uint64_t protection(void)
 
 static uint64_t map_flags(void)
 {
-    static const uint64_t more[] = {0, 0, 0, MAP_FIXED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_32BIT,
-                                    MAP_GROWSDOWN, MAP_NORESERVE, MAP_STACK, MAP_HUGETLB};
+    static const uint64_t more[] = {0,
+                                    0,
+                                    0,
+                                    MAP_FIXED,
+                                    MAP_FIXED,
+                                    MAP_FIXED_NOREPLACE,
+                                    MAP_32BIT,
+                                    MAP_GROWSDOWN,
+                                    MAP_NORESERVE,
+                                    MAP_STACK,
+                                    MAP_HUGETLB};
     return (below(8) ? 1 + below(3) : 0) | (below(3) ? MAP_ANONYMOUS : 0) | ONE_OF(more) |
            (below(64) ? 0 : wild());
 }
@@ -316,12 +419,11 @@ static int is_allowed(long number, const uint64_t *a)
         return !reads_in(a, (a[3] & (MAP_POPULATE | MAP_LOCKED)) != 0);
     case SYS_madvise: {
         int number_of_advice = (int)a[2];
-        return !harms(a[0], a[1]) &&
-               !reads_in(a, number_of_advice == 22 || number_of_advice == 23);
+        return !harms(a[0], a[1]) && !reads_in(a, number_of_advice == 22 || number_of_advice == 23);
     }
     case SYS_munmap:
     case SYS_mprotect: return !harms(a[0], a[1]);
-    case SYS_arch_prctl: return (int)a[0] != SET_FS; /* change_fs() does that */
+    case SYS_arch_prctl: return (int)a[0] != SET_FS;          /* change_fs() does that */
     case SYS_prlimit64: return a[2] == 0 || a[2] >= USER_END; /* no limits that hurt */
     default: return 1;
     }
@@ -392,15 +494,44 @@ static void send_nothing(void)
 static void write_knob(void)
 {
     static const char *const files[] = {
-        "/proc/sys/vm/fault_retry", "/proc/sys/vm/fault_pin", "/proc/sys/vm/readahead",
-        "/proc/sys/vm/map_around_bytes", "/proc/sys/vm/account", "/proc/sys/vm/drop_caches",
-        "/sys/block/vda/queue/read_ahead_kb", "/proc/meminfo", "/sys/block/vda/size",
+        "/proc/sys/vm/fault_retry",           "/proc/sys/vm/fault_pin", "/proc/sys/vm/readahead",
+        "/proc/sys/vm/map_around_bytes",      "/proc/sys/vm/account",   "/proc/sys/vm/drop_caches",
+        "/sys/block/vda/queue/read_ahead_kb", "/proc/meminfo",          "/sys/block/vda/size",
     };
     static const char *const values[] = {
-        "once", "hold", "none", "around", "ondemand", "0", "1", "1\n", "4096", "65536", "1048576",
-        "1048577", "128", "4095", "4096\n\n", "-1", "+1", " 1", "1 ", "0x10", "1e3", "\n", "",
-        "18446744073709551616", "18446744073709551615x", "faultline", "linux-2009", "linux-6.12",
-        "oncee", "onc", "%s%s%n", "\xff\xfe", "\0once",
+        "once",
+        "hold",
+        "none",
+        "around",
+        "ondemand",
+        "0",
+        "1",
+        "1\n",
+        "4096",
+        "65536",
+        "1048576",
+        "1048577",
+        "128",
+        "4095",
+        "4096\n\n",
+        "-1",
+        "+1",
+        " 1",
+        "1 ",
+        "0x10",
+        "1e3",
+        "\n",
+        "",
+        "18446744073709551616",
+        "18446744073709551615x",
+        "faultline",
+        "linux-2009",
+        "linux-6.12",
+        "oncee",
+        "onc",
+        "%s%s%n",
+        "\xff\xfe",
+        "\0once",
     };
     const char *file = ONE_OF(files), *value = ONE_OF(values);
     int fd = open(file, below(4) ? O_WRONLY : O_RDWR);
@@ -432,8 +563,8 @@ static long round_of_calls(uint64_t seed, long n)
     long succeeded = 0;
 
     state = seed;
-    mmap((void *)ZONE, 64 * PAGE, PROT_READ | PROT_WRITE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    mmap((void *)ZONE, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+         -1, 0);
     for (long i = 0; i < n; i++) {
         succeeded += one_call();
         if (i % 64 == 0)
@@ -464,7 +595,8 @@ static long pages_left(void)
     close(fd);
     words[n > 0 ? n : 0] = '\0';
     return (number_behind(words, "\nMemFree:") + number_behind(words, "\nBuffers:") +
-            number_behind(words, "\nCached:")) / 4;
+            number_behind(words, "\nCached:")) /
+           4;
 }
 
 int main(int argc, char **argv)
