@@ -219,3 +219,9 @@ void task_kill(struct task *task)
     atomic_store(&task->kill_pending, 1);
     sched_wake(task); /* a sleep that is not killable finds its condition false and goes on */
 }
+
+void task_interrupt(struct task *task)
+{
+    atomic_store(&task->signal_pending, 1);
+    sched_wake(task); /* as above */
+}

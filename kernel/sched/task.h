@@ -16,6 +16,7 @@
 struct mm;
 struct process;
 struct pt_space;
+struct thread;
 struct trap_frame;
 
 enum task_state {
@@ -47,6 +48,7 @@ struct task {
     struct pt_space *space; /* address space to run with; NULL: any (kernel thread) */
     struct mm *mm; /* of mm/; may be set on kernel threads that work in a program's memory */
     struct process *process; /* of kernel/task/ */
+    struct thread *thread;   /* of kernel/task/; NULL for kernel threads */
     u64 fs_base, gs_base;    /* user's, while not running */
 
     void (*start_fn)(void *arg);
@@ -65,6 +67,7 @@ struct task {
     bool wake_pending;      /* a wake-up came between prepare and sleep; guarded by run_lock */
     bool has_exited;        /* exit_code is valid; joiners go on */
     u32 kill_pending;       /* a fatal signal is pending: killable sleeps end; set by task_kill() */
+    u32 signal_pending;     /* a signal waits to be handled: interruptible sleeps end; set by kernel/task */
     u32 pagefault_disabled; /* > 0: user-memory faults go straight to the exception table */
     u32 mmap_lock_held;     /* debugging aid: modes of mmap_lock held by this task */
 
@@ -121,6 +124,13 @@ void task_kill(struct task *task);
 static inline bool task_kill_is_pending(const struct task *task)
 {
     return READ_ONCE(task->kill_pending);
+}
+/* Marks that a signal waits to be handled and wakes the task from interruptible sleeps. Any context. */
+void task_interrupt(struct task *task);
+/* Must an interruptible sleep end? Also with a fatal signal. */
+static inline bool task_signal_is_pending(const struct task *task)
+{
+    return READ_ONCE(task->kill_pending) || READ_ONCE(task->signal_pending);
 }
 void task_for_each(void (*fn)(struct task *task, void *ctx),
                    void *ctx);   /* under the list lock: fn must not sleep */

@@ -23,11 +23,10 @@ int syscall_path(u64 user_path, char **out)
 
 int syscall_base(int dirfd, const char *path, struct inode **base, const char **base_path)
 {
-    struct process *process = process_current();
+    struct fs_context *fs = process_current()->fs;
     if (path[0] == '/' || dirfd == AT_FDCWD) {
-        *base = process->working_dir;
-        *base_path = process->working_path;
-        inode_hold(*base);
+        *base = fs_context_dir(fs, NULL);
+        *base_path = fs->working_path; /* only names files; whole but for a chdir() at the same moment */
         return 0;
     }
     struct file *file = syscall_file(dirfd);
@@ -61,7 +60,7 @@ static s64 open_at(int dirfd, u64 user_path, u32 flags, u32 mode)
     kfree(path);
     if (!file)
         return error;
-    int fd = fd_install(&process_current()->files, file, 0, flags & O_CLOEXEC);
+    int fd = fd_install(process_current()->files, file, 0, flags & O_CLOEXEC);
     if (fd < 0)
         file_put(file);
     return fd;
@@ -79,7 +78,7 @@ s64 sys_openat(const u64 *a)
 
 s64 sys_close(const u64 *a)
 {
-    return fd_close(&process_current()->files, a[0]);
+    return fd_close(process_current()->files, a[0]);
 }
 
 static s64 duplicate(u64 fd, int min, bool close_on_exec)
@@ -87,7 +86,7 @@ static s64 duplicate(u64 fd, int min, bool close_on_exec)
     struct file *file = syscall_file(fd);
     if (!file)
         return -EBADF;
-    int new_fd = fd_install(&process_current()->files, file, min, close_on_exec);
+    int new_fd = fd_install(process_current()->files, file, min, close_on_exec);
     if (new_fd < 0)
         file_put(file);
     return new_fd;
@@ -103,7 +102,7 @@ static s64 duplicate_to(u64 fd, u64 target, bool close_on_exec)
     struct file *file = syscall_file(fd);
     if (!file)
         return -EBADF;
-    int result = fd_replace(&process_current()->files, target, file, close_on_exec);
+    int result = fd_replace(process_current()->files, target, file, close_on_exec);
     if (result < 0)
         file_put(file);
     return result;
@@ -113,7 +112,7 @@ s64 sys_dup2(const u64 *a)
 {
     if (a[0] != a[1])
         return duplicate_to(a[0], a[1], false);
-    return fd_flags(&process_current()->files, a[0], -1) < 0 ? -EBADF : (s64)a[0];
+    return fd_flags(process_current()->files, a[0], -1) < 0 ? -EBADF : (s64)a[0];
 }
 
 s64 sys_dup3(const u64 *a)
@@ -140,7 +139,7 @@ static s64 file_flags(u64 fd, bool set, u32 flags)
 
 s64 sys_fcntl(const u64 *a)
 {
-    struct fd_table *files = &process_current()->files;
+    struct fd_table *files = process_current()->files;
     switch (a[1]) {
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
@@ -202,10 +201,12 @@ static int lookup_at(int dirfd, u64 user_path, bool follow, bool may_be_empty, s
         return error;
     if (path[0] == '\0' && may_be_empty) {
         struct file *file = dirfd == AT_FDCWD ? NULL : syscall_file(dirfd);
-        *out = file ? file->inode : dirfd == AT_FDCWD ? process_current()->working_dir : NULL;
-        error = *out ? 0 : -EBADF;
-        if (*out)
+        *out = file ? file->inode : NULL;
+        if (file)
             inode_hold(*out);
+        else if (dirfd == AT_FDCWD)
+            *out = fs_context_dir(process_current()->fs, NULL);
+        error = *out ? 0 : -EBADF;
         if (file)
             file_put(file);
     } else if ((error = syscall_base(dirfd, path, &base, &base_path)) == 0) {
@@ -320,16 +321,22 @@ s64 sys_readlinkat(const u64 *a)
 
 s64 sys_getcwd(const u64 *a)
 {
-    const char *path = process_current()->working_path;
-    size_t n = strlen(path) + 1;
-    if (a[1] < n)
-        return -ERANGE;
-    return copy_to_user(a[0], path, n) ? -EFAULT : (s64)n;
+    char *path = kmalloc(PATH_MAX_BYTES);
+    if (!path)
+        return -ENOMEM;
+    inode_put(fs_context_dir(process_current()->fs, path));
+    s64 n = strlen(path) + 1;
+    if (a[1] < (u64)n)
+        n = -ERANGE;
+    else if (copy_to_user(a[0], path, n))
+        n = -EFAULT;
+    kfree(path);
+    return n;
 }
 
 s64 sys_chdir(const u64 *a)
 {
-    struct process *process = process_current();
+    struct fs_context *fs = process_current()->fs;
     struct inode *inode;
     char *path = NULL, *full = kmalloc(PATH_MAX_BYTES);
     int error = full ? syscall_path(a[0], &path) : -ENOMEM;
@@ -337,16 +344,15 @@ s64 sys_chdir(const u64 *a)
         kfree(full);
         return error;
     }
-    error = vfs_lookup(process->working_dir, process->working_path, path, true, &inode, full);
+    struct inode *from = fs_context_dir(fs, NULL);
+    error = vfs_lookup(from, fs->working_path, path, true, &inode, full);
+    inode_put(from);
     if (!error && (inode->mode & S_IFMT) != S_IFDIR) {
         inode_put(inode);
         error = -ENOTDIR;
     }
-    if (!error) {
-        inode_put(process->working_dir);
-        process->working_dir = inode;
-        strlcpy(process->working_path, full, sizeof(process->working_path));
-    }
+    if (!error)
+        fs_context_set_dir(fs, inode, full);
     kfree(path);
     kfree(full);
     return error;
@@ -470,8 +476,5 @@ s64 sys_fstatfs(const u64 *a)
 
 s64 sys_umask(const u64 *a)
 {
-    struct process *process = process_current();
-    u32 old = process->umask;
-    process->umask = a[0] & 0777;
-    return old;
+    return atomic_exchange(&process_current()->fs->umask, (u32)a[0] & 0777);
 }

@@ -23,7 +23,7 @@ u64 syscall_count(void); /* calls made since boot, all CPUs */
 /* The open file of argument `fd` with a reference, or NULL (-EBADF). */
 static inline struct file *syscall_file(u64 fd)
 {
-    return fd_get(&process_current()->files, (int)fd);
+    return fd_get(process_current()->files, (int)fd);
 }
 
 /* A path from the program into a kmalloc'd buffer. => 0, -EFAULT, -ENAMETOOLONG, -ENOMEM */

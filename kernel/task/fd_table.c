@@ -3,6 +3,8 @@
  */
 #include "kernel/task/fd_table.h"
 
+#include "kernel/sync/atomic.h"
+#include "kernel/task/limits.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
@@ -11,27 +13,78 @@
 
 static LOCK_CLASS(fd_lock_class, "fd table");
 
-void fd_table_init(struct fd_table *table)
+struct fd_table *fd_table_create(void)
 {
-    *table = (struct fd_table){0};
+    struct fd_table *table = kzalloc(sizeof(*table));
+    if (!table)
+        return NULL;
+    table->refs = 1;
     spin_init(&table->lock, &fd_lock_class);
+    return table;
 }
 
-void fd_table_close_all(struct fd_table *table)
+/* Room for `capacity` entries, then what is open at that moment; false if there is more by then. */
+static bool copy_entries(struct fd_table *to, struct fd_table *from)
 {
+    bool fits = false;
+    spin_lock(&from->lock);
+    if (from->capacity <= to->capacity) {
+        fits = true;
+        for (u32 i = 0; i < from->capacity; i++) {
+            to->entries[i] = from->entries[i];
+            if (to->entries[i].file)
+                file_hold(to->entries[i].file);
+        }
+    }
+    spin_unlock(&from->lock);
+    return fits;
+}
+
+struct fd_table *fd_table_copy(struct fd_table *from)
+{
+    struct fd_table *table = fd_table_create();
+    if (!table)
+        return NULL;
+    do {
+        kfree(table->entries);
+        table->capacity = READ_ONCE(from->capacity);
+        table->entries = kzalloc(MAX(table->capacity, 1u) * sizeof(*table->entries));
+        if (!table->entries) {
+            kfree(table);
+            return NULL;
+        }
+    } while (!copy_entries(table, from));
+    return table;
+}
+
+void fd_table_get(struct fd_table *table)
+{
+    atomic_add(&table->refs, 1);
+}
+
+void fd_table_put(struct fd_table *table)
+{
+    if (atomic_sub(&table->refs, 1) > 0)
+        return;
     for (u32 i = 0; i < table->capacity; i++)
         if (table->entries[i].file)
             file_put(table->entries[i].file);
     kfree(table->entries);
-    table->entries = NULL;
-    table->capacity = 0;
+    kfree(table);
+}
+
+void fd_table_close_for_exec(struct fd_table *table)
+{
+    for (u32 i = 0; i < READ_ONCE(table->capacity); i++)
+        if (fd_flags(table, i, -1) > 0)
+            fd_close(table, i);
 }
 
 /* Makes room for number `fd`. => 0, -EMFILE, -ENOMEM */
 static int reserve(struct fd_table *table, u32 fd)
 {
     u32 capacity = FIRST_CAPACITY;
-    if (fd >= FD_MAX)
+    if (fd >= MIN(limit_current(LIMIT_NOFILE), (u64)FD_MAX))
         return -EMFILE;
     while (capacity <= fd)
         capacity *= 2;
@@ -101,7 +154,7 @@ int fd_close(struct fd_table *table, int fd)
 
 int fd_replace(struct fd_table *table, int fd, struct file *file, bool close_on_exec)
 {
-    if (fd < 0 || fd >= FD_MAX)
+    if (fd < 0 || (u64)fd >= MIN(limit_current(LIMIT_NOFILE), (u64)FD_MAX))
         return -EBADF;
     int error = reserve(table, fd);
     if (error)

@@ -47,8 +47,8 @@ static void take_view(struct process *process, void *ctx)
     if (process->pid != view->pid || !process->mm)
         return;
     view->process_is_there = true;
-    view->file = fd_get(&process->files, (int)view->fd);
-    view->close_on_exec = view->file && fd_flags(&process->files, (int)view->fd, -1) > 0;
+    view->file = fd_get(process->files, (int)view->fd);
+    view->close_on_exec = view->file && fd_flags(process->files, (int)view->fd, -1) > 0;
 }
 
 /* => whether the descriptor is open; then file_put(view->file) must follow */

@@ -40,7 +40,7 @@ static void take_view(struct process *process, void *ctx)
         return;
     view->is_there = true;
     string_copy(view->name, process->name, sizeof(view->name));
-    view->umask = process->umask;
+    view->umask = process->fs->umask;
     view->state = READ_ONCE(task->state);
     view->cpu = READ_ONCE(task->cpu);
     view->faults = task->faults;
