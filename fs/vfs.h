@@ -17,6 +17,8 @@
 struct block_device;
 struct inode;
 struct file;
+struct pipe;
+struct poll_round;
 struct super_block;
 
 /* File type bits of mode, as in stat(2). */
@@ -88,6 +90,8 @@ struct file_ops {
     ssize_t (*read)(struct file *file, u64 user_buf, size_t len, u64 *pos);
     ssize_t (*write)(struct file *file, u64 user_buf, size_t len, u64 *pos);
     int (*ioctl)(struct file *file, u64 request, u64 argument); /* NULL: -ENOTTY */
+    /* What the file is ready for, POLL*, after queueing at round; see fs/poll.h. NULL: always. */
+    u32 (*poll)(struct file *file, struct poll_round *round);
     s64 (*seek_end)(struct file *file); /* where SEEK_END counts from; NULL: inode size */
     bool is_seekable;
     bool can_map;        /* mmap through mapped.cache */
