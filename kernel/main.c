@@ -8,6 +8,7 @@
 #include "drivers/virtio/blk.h"
 #include "fs/proc/proc.h"
 #include "fs/sys/sys.h"
+#include "fs/tty/tty.h"
 #include "kernel/cmdline.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/smp.h"
@@ -19,6 +20,7 @@
 #include "kernel/sched/task.h"
 #include "kernel/syscall/syscall.h"
 #include "kernel/task/process.h"
+#include "kernel/task/terminal.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/core/page_table.h"
@@ -106,11 +108,22 @@ static void mount_others(void)
     sysfs_add_files(sys);
 }
 
+/* Somebody sits in front of the console: it becomes a terminal. */
+static void terminals_init(void)
+{
+    terminal_init();
+    if (cmdline.console && strcmp(cmdline.console, "tty") == 0)
+        tty_start_console(cmdline.console_rows, cmdline.console_columns);
+    else if (cmdline.console && strcmp(cmdline.console, "raw") != 0)
+        log_warn("command line: console=%s: it can be tty or raw; raw it is", cmdline.console);
+}
+
 static void files_init(void)
 {
     vfs_init();
     mount_others();
     process_init();
+    terminals_init();
     syscall_init();
 }
 

@@ -97,6 +97,9 @@ s64 sys_rt_sigprocmask(const u64 *a);
 s64 sys_getppid(const u64 *a);
 s64 sys_zero(const u64 *a); /* getuid and its like: always root */
 
+/* reboot.c */
+s64 sys_reboot(const u64 *a);
+
 /* info.c */
 s64 sys_uname(const u64 *a);
 s64 sys_sysinfo(const u64 *a);

@@ -74,6 +74,7 @@ static const struct syscall table[SYSCALL_MAX] = {
     [157] = {"prctl", NULL},
     [158] = {"arch_prctl", sys_arch_prctl},
     [162] = {"sync", sys_sync},
+    [169] = {"reboot", sys_reboot},
     [186] = {"gettid", sys_gettid},
     [187] = {"readahead", sys_readahead},
     [200] = {"tkill", sys_kill},
