@@ -31,7 +31,7 @@ static bool caller_leads_session(void)
 
 static bool caller_ignores(u32 signal)
 {
-    return signal_is_held_back(signal) || signal_is_ignored_by(process_current(), signal);
+    return signal_is_held_back(signal);
 }
 
 static bool group_is_orphaned(u32 group)
