@@ -31,6 +31,7 @@ void proc_add_table(struct super_block *proc, const struct text_file *entries, s
 void proc_add_memory_files(struct super_block *proc);                       /* memory.c */
 void proc_add_vm_files(struct super_block *proc);                           /* vm.c */
 void proc_add_machine_files(struct super_block *proc, const char *cmdline); /* machine.c */
+void proc_add_load_files(struct super_block *proc);                         /* load.c */
 void proc_add_log_files(struct super_block *proc);                          /* logs.c */
 
 #endif

@@ -161,6 +161,7 @@ bool sched_user_return_hook(void);
 void task_times(const struct task *task, u64 *user_ns, u64 *system_ns);
 u64 sched_switch_count(void);    /* switches of all CPUs since boot */
 u64 sched_idle_ns(unsigned cpu); /* time without anything to run */
+u64 sched_user_ns(unsigned cpu); /* time in user mode, up to its last entry into the kernel */
 /* One line for each sleeping task: pid, name, what it waits for and since when. line NULL: to the
  * log. For panics and gdb. */
 void sched_print_waits(void (*line)(const char *fmt, ...));
