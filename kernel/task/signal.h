@@ -7,7 +7,8 @@
  *   signal_actions.c   the table of handlers, and what fork, exec and exit do with it
  *   signal_deliver.c   before each return to user mode: stop, end, call a handler, restart a call
  *   signal_frame.c     the frame on the program's stack, and rt_sigreturn
- *   itimer.c           setitimer and timer_create
+ *   signal_fpu.c       the extended registers in that frame
+ *   itimer.c           setitimer;  posix_timer.c  timer_create
  *
  * A signal is sent in any context (timers send from interrupts), and acted upon only by its thread, on the way to user
  * mode. In between it is pending: of a thread, or of the whole process, where any thread that does not block it takes it.
@@ -130,6 +131,7 @@ struct signal_process {
     u32 stop_signal;     /* threads stop before they go to user mode again; 0: they run */
     u32 n_stopped;       /* that did; the last one tells the parent */
     bool is_stop_told, must_tell_continued;
+    u32 n_continues;     /* SIGCONTs sent */
     struct wait_queue continued;
 
     struct signal_itimer itimers[ITIMER_COUNT];
@@ -166,6 +168,7 @@ struct signal_thread {
     bool has_saved_mask;
     struct signal_stack stack;
     struct signal_restart restart;
+    u32 n_continues_seen; /* when the signal in hand was taken: a later SIGCONT makes a stop void */
     u64 trap_vector, trap_error, trap_address; /* of the last fault, for the frame */
 };
 
@@ -248,15 +251,35 @@ bool signal_is_ignored_by(struct process *process, u32 signal);
 /* signal.c: current thread. */
 void signal_mask_set(sigset_bits mask);
 void signal_update_pending_locked(struct signal_thread *self);
+void signal_wake_locked(struct signal_thread *thread); /* it has something to do on its way to user mode */
 bool signal_take(sigset_bits set, struct signal_info *info);
+
+/*
+ * signal_fpu.c: extended state in a frame. user_area: 64-byte aligned, signal_fpu_bytes() long.
+ *   save     the current registers; they are then those of a new program. => 0, -EFAULT, -ENOMEM
+ *   restore  0: those of a new program. Bits that would fault are refused. => 0, -EFAULT, -EINVAL, -ENOMEM
+ */
+size_t signal_fpu_bytes(void);
+int signal_fpu_save(u64 user_area);
+int signal_fpu_restore(u64 user_area);
 
 /* signal_frame.c: => whether it could be written; then *frame starts the handler. Sleeps. */
 bool signal_frame_push(struct trap_frame *frame, const struct signal_info *info, const struct signal_action *action,
                        sigset_bits mask_to_restore);
-/* Everything back from the frame at the program's rsp. => rax, or ends in SIGSEGV. */
+/* Everything back from the frame at the program's rsp. => rax; a bad frame raises SIGSEGV. */
 s64 signal_frame_return(struct trap_frame *frame);
+/* Does the program run on its alternate stack? Never with SS_AUTODISARM. */
+bool signal_is_on_stack(const struct signal_stack *stack, u64 sp);
+/* => 0, -EPERM: the program runs on it (rsp), -EINVAL, -ENOMEM: too small */
+int signal_stack_change(struct signal_thread *me, const struct signal_stack *new_stack, u64 rsp);
+/* In trap_frame.vector once the result of a system call is settled, and rax is the program's own again. */
+#define TRAP_VECTOR_NONE 0x101
 
-/* itimer.c */
+/* itimer.c, posix_timer.c */
+void posix_timers_destroy(struct signal_process *shared);
+void posix_timer_note_taken_locked(struct signal_process *shared, const struct signal_info *info);
+/* tid 0: to the process. Of a thread that has gone: nothing. */
+void signal_send_timer_locked(struct signal_process *shared, u32 tid, const struct signal_info *info);
 void itimer_init(struct signal_process *shared);
 void itimer_destroy(struct signal_process *shared);
 /* Times in nanoseconds; new NULL: only reads. old: left, and interval. */
