@@ -45,12 +45,12 @@ static void look_at(struct process *process, void *ctx)
 {
     struct search *search = ctx;
 
-    if (process->mm && process->pid >= search->at_least &&
+    if (process->state != PROCESS_REAPED && process->pid >= search->at_least &&
         (!search->found || process->pid < search->found))
         search->found = process->pid;
 }
 
-/* => the lowest pid of a living process that is not below `at_least`; 0: none */
+/* => the lowest pid of a process, zombies included, that is not below `at_least`; 0: none */
 static u32 next_pid(u32 at_least)
 {
     struct search search = {MAX(at_least, 1u), 0};
