@@ -251,7 +251,8 @@ void vfs_for_each_mount(void (*fn)(const char *path, const struct super_block *s
  */
 int vfs_lookup(struct inode *base, const char *base_path, const char *path, bool follow_last,
                struct inode **out, char *full);
-/* The same; *missing_last: the error is -ENOENT, and all but the last name is there. */
+/* The same; *missing_last: the error is -ENOENT, and all but the last name is there. Then *out is
+ * the directory where it would be, with a reference, and full ends with the missing name. */
 int vfs_lookup_missing(struct inode *base, const char *base_path, const char *path,
                        bool follow_last, struct inode **out, char *full, bool *missing_last);
 
