@@ -4,6 +4,7 @@
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/context.h"
 #include "kernel/syscall/syscall.h"
+#include "kernel/syscall/timespec.h"
 
 s64 sys_exit(const u64 *a)
 {
@@ -77,18 +78,6 @@ s64 sys_sched_getaffinity(const u64 *a)
     if (a[1] < sizeof(mask) || a[1] % sizeof(u64))
         return -EINVAL;
     return copy_to_user(a[2], &mask, sizeof(mask)) ? -EFAULT : (s64)sizeof(mask);
-}
-
-#define NS_PER_US 1000ul
-#define NS_PER_SECOND 1000000000ul
-
-struct timeval {
-    s64 sec, usec;
-};
-
-static struct timeval timeval_of(u64 ns)
-{
-    return (struct timeval){ns / NS_PER_SECOND, ns % NS_PER_SECOND / NS_PER_US};
 }
 
 /* struct rusage of Linux x86-64. */
@@ -180,36 +169,4 @@ s64 sys_prlimit64(const u64 *a)
         return new.soft == old.soft ? 0 : -EPERM;
     process_current()->mm->stack_limit_bytes = new.soft;
     return 0;
-}
-
-#define SIGNAL_MAX 64
-
-/* Without handlers a signal to oneself does what its default is: the fatal ones end the process. */
-static s64 signal_self(u64 pid, u64 signal)
-{
-    if (signal > SIGNAL_MAX)
-        return -EINVAL;
-    if (pid != process_current()->pid)
-        return -ESRCH;
-    if (signal == 0)
-        return 0;
-    process_exit_signal(signal);
-}
-
-s64 sys_kill(const u64 *a)
-{
-    return signal_self(a[0], a[1]);
-}
-
-s64 sys_tgkill(const u64 *a)
-{
-    return signal_self(a[1], a[2]);
-}
-
-/* No signal is ever delivered, so a mask has nothing to hold back; the old one reads as empty. */
-s64 sys_rt_sigprocmask(const u64 *a)
-{
-    if (a[3] != sizeof(u64))
-        return -EINVAL;
-    return a[2] ? clear_user(a[2], sizeof(u64)) : 0;
 }

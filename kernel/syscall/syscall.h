@@ -91,9 +91,6 @@ s64 sys_getrusage(const u64 *a);
 s64 sys_times(const u64 *a);
 s64 sys_prlimit64(const u64 *a);
 s64 sys_getrlimit(const u64 *a);
-s64 sys_kill(const u64 *a);
-s64 sys_tgkill(const u64 *a);
-s64 sys_rt_sigprocmask(const u64 *a);
 s64 sys_getppid(const u64 *a);
 s64 sys_zero(const u64 *a); /* getuid and its like: always root */
 
@@ -108,8 +105,34 @@ s64 sys_clock_gettime(const u64 *a);
 s64 sys_clock_getres(const u64 *a);
 s64 sys_gettimeofday(const u64 *a);
 s64 sys_time(const u64 *a);
+s64 sys_getcpu(const u64 *a);
+
+/* signal.c */
+s64 sys_rt_sigaction(const u64 *a);
+s64 sys_rt_sigprocmask(const u64 *a);
+s64 sys_rt_sigpending(const u64 *a);
+s64 sys_rt_sigreturn(const u64 *a);
+s64 sys_sigaltstack(const u64 *a);
+s64 sys_kill(const u64 *a);
+s64 sys_tkill(const u64 *a);
+s64 sys_tgkill(const u64 *a);
+s64 sys_rt_sigqueueinfo(const u64 *a);
+s64 sys_rt_tgsigqueueinfo(const u64 *a);
+s64 sys_pause(const u64 *a);
+s64 sys_rt_sigsuspend(const u64 *a);
+s64 sys_rt_sigtimedwait(const u64 *a);
+s64 sys_restart_syscall(const u64 *a);
+
+/* timers.c */
 s64 sys_nanosleep(const u64 *a);
 s64 sys_clock_nanosleep(const u64 *a);
-s64 sys_getcpu(const u64 *a);
+s64 sys_setitimer(const u64 *a);
+s64 sys_getitimer(const u64 *a);
+s64 sys_alarm(const u64 *a);
+s64 sys_timer_create(const u64 *a);
+s64 sys_timer_settime(const u64 *a);
+s64 sys_timer_gettime(const u64 *a);
+s64 sys_timer_getoverrun(const u64 *a);
+s64 sys_timer_delete(const u64 *a);
 
 #endif

@@ -151,6 +151,16 @@ int posix_timer_change(s32 id, const struct signal_itimer *new, struct signal_it
     return timer ? 0 : -EINVAL;
 }
 
+int posix_timer_is_wall(s32 id)
+{
+    struct signal_process *shared = process_current()->signals;
+    bool irqs = spin_lock_irq(&shared->lock);
+    struct posix_timer *timer = find_locked(shared, id);
+    int is_wall = timer ? timer->event.clock_is_wall : -EINVAL;
+    spin_unlock_irq(&shared->lock, irqs);
+    return is_wall;
+}
+
 int posix_timer_overrun(s32 id)
 {
     struct signal_process *shared = process_current()->signals;
