@@ -2,6 +2,7 @@
  * Open files: from a path to a struct file, and reading, writing, seeking and listing through its
  * operations. What an operation does is the business of the inode's file_ops.
  */
+#include "fs/file_lock.h"
 #include "fs/names.h"
 #include "fs/pipe.h"
 
@@ -17,6 +18,8 @@ static void file_release(struct mapped_file *mapped)
 {
     struct file *file = file_of_mapped(mapped);
 
+    if (!list_is_empty(&file->inode->locks))
+        file_lock_drop_owner(file->inode, file);
     if (file->ops->close)
         file->ops->close(file);
     inode_put(file->inode);

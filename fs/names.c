@@ -9,11 +9,6 @@
 
 #include "lib/errno.h"
 
-static int refusal(const struct inode *dir)
-{
-    return dir->super && dir->super->is_read_only ? -EROFS : -EPERM;
-}
-
 /* Under dir->rwlock. => 0 with a reference; -ENOENT */
 static int find(struct inode *dir, const char *name, size_t len, struct inode **out)
 {
@@ -29,7 +24,7 @@ int vfs_create_in(struct inode *dir, const char *name, size_t len, const struct 
     rwsem_write_lock(&dir->rwlock);
     error = find(dir, name, len, out);
     if (error == -ENOENT) {
-        error = dir->ops->create ? dir->ops->create(dir, name, len, what, out) : refusal(dir);
+        error = dir->ops->create ? dir->ops->create(dir, name, len, what, out) : -EROFS;
         *is_new = !error;
     }
     rwsem_write_unlock(&dir->rwlock);
@@ -117,7 +112,7 @@ static int unlink_at(const struct name_place *place, bool wants_dir)
     if (vfs_mount_at(place->full))
         return wants_dir ? -EBUSY : -EISDIR;
     if (!dir->ops || !dir->ops->unlink)
-        return refusal(dir);
+        return -EROFS;
     rwsem_write_lock(&dir->rwlock);
     error = find(dir, place->name, place->len, &inode);
     if (!error)
@@ -162,7 +157,7 @@ static int link_at(const struct name_place *place, struct inode *inode)
         error = -EEXIST;
     }
     if (!error)
-        error = dir->ops->link ? dir->ops->link(dir, place->name, place->len, inode) : refusal(dir);
+        error = dir->ops->link ? dir->ops->link(dir, place->name, place->len, inode) : -EROFS;
     rwsem_write_unlock(&dir->rwlock);
     if (error == -EEXIST)
         inode_put(found);

@@ -2,8 +2,8 @@
  * Calls that change names and attributes: what mkdir, unlink, rename, chmod and their like come to.
  *
  * Paths are given as to vfs_lookup(). The checks, and the locks of directories, are here; what a
- * name is belongs to the file system's inode_ops. All may sleep, no lock held on entry. A file system
- * that is mounted read-only answers -EROFS, one of generated files -EPERM.
+ * name is belongs to the file system's inode_ops. All may sleep, no lock held on entry. File systems
+ * that cannot be changed (read-only, generated files) answer -EROFS for names, -EPERM for sizes.
  */
 #ifndef FS_NAMES_H
 #define FS_NAMES_H

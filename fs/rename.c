@@ -124,7 +124,7 @@ static int rename_places(const struct name_place *from, const struct name_place 
     if (error)
         return error;
     if (!from->dir->ops || !from->dir->ops->rename)
-        return from->dir->super && from->dir->super->is_read_only ? -EROFS : -EPERM;
+        return -EROFS;
     mutex_lock(&rename_lock);
     lock_both(r.from_dir, r.to_dir);
     error = find_both(&r, flags);

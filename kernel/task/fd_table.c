@@ -3,6 +3,7 @@
  */
 #include "kernel/task/fd_table.h"
 
+#include "fs/file_lock.h"
 #include "kernel/sync/atomic.h"
 #include "kernel/task/limits.h"
 #include "lib/errno.h"
@@ -68,7 +69,7 @@ void fd_table_put(struct fd_table *table)
         return;
     for (u32 i = 0; i < table->capacity; i++)
         if (table->entries[i].file)
-            file_put(table->entries[i].file);
+            file_close_for(table->entries[i].file, table);
     kfree(table->entries);
     kfree(table);
 }
@@ -148,7 +149,7 @@ int fd_close(struct fd_table *table, int fd)
     spin_unlock(&table->lock);
     if (!file)
         return -EBADF;
-    file_put(file);
+    file_close_for(file, table);
     return 0;
 }
 
@@ -164,7 +165,7 @@ int fd_replace(struct fd_table *table, int fd, struct file *file, bool close_on_
     table->entries[fd] = (struct fd_entry){file, close_on_exec};
     spin_unlock(&table->lock);
     if (old)
-        file_put(old);
+        file_close_for(old, table);
     return fd;
 }
 
