@@ -11,7 +11,6 @@
  */
 #include "kernel/task/signal.h"
 
-#include "kernel/cpu/smp.h"
 #include "kernel/cpu/trap.h"
 #include "kernel/sync/atomic.h"
 #include "kernel/task/process.h"
@@ -28,20 +27,10 @@ static struct signal_thread *self(void)
 
 /* ---- Waking ---------------------------------------------------------------------------------- */
 
-/* A thread in user mode on another CPU has to come into the kernel. Interrupts off. */
-static void kick(const struct task *task)
-{
-    if (READ_ONCE(task->on_cpu) && READ_ONCE(task->cpu) != cpu_index())
-        ipi_send(task->cpu, IPI_VECTOR_RESCHEDULE);
-}
-
 void signal_wake_locked(struct signal_thread *thread)
 {
-    struct task *task = thread->thread->task;
-    if (!task)
-        return;
-    task_interrupt(task);
-    kick(task);
+    if (thread->thread->task)
+        task_interrupt(thread->thread->task);
 }
 
 static void wake_all_locked(struct signal_process *shared)
@@ -63,18 +52,15 @@ static void kill_all_locked(struct signal_process *shared, u32 signal)
     if (!shared->fatal_signal)
         shared->fatal_signal = signal;
     list_for_each(thread, &shared->threads, link) {
-        if (!thread->thread->task)
-            continue;
-        task_kill(thread->thread->task);
-        kick(thread->thread->task);
+        if (thread->thread->task)
+            task_kill(thread->thread->task);
     }
     resume_locked(shared);
 }
 
 u32 signal_fatal_number(void)
 {
-    u32 signal = READ_ONCE(process_current()->signals->fatal_signal);
-    return signal ? signal : SIGKILL;
+    return READ_ONCE(process_current()->signals->fatal_signal);
 }
 
 /* ---- Who takes it ---------------------------------------------------------------------------- */

@@ -185,7 +185,7 @@ int signal_process_exec(struct process *process); /* in its only thread, before 
 bool signal_notify_parent_locked(struct process *process, int code, int status);
 /* Before each return to user mode, interrupts off. => whether it did something (call it again) */
 bool signal_user_return(struct trap_frame *frame);
-/* The signal that ends the current process, which is marked killed. */
+/* The signal that ends the current process (its threads are marked killed for it), 0: none. */
 u32 signal_fatal_number(void);
 
 /* ---- Sending. None sleeps. ------------------------------------------------------------------- */

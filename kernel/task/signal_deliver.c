@@ -200,7 +200,7 @@ static bool act(struct trap_frame *frame, const struct signal_info *info)
 static void end_if_killed(void)
 {
     if (task_kill_is_pending(task_current()))
-        process_exit_signal(signal_fatal_number());
+        thread_exit_killed();
 }
 
 static void restore_saved_mask(struct signal_thread *me)
