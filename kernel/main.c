@@ -8,6 +8,7 @@
 #include "drivers/virtio/blk.h"
 #include "fs/proc/proc.h"
 #include "fs/sys/sys.h"
+#include "fs/tmpfs.h"
 #include "fs/tty/tty.h"
 #include "kernel/cmdline.h"
 #include "kernel/cpu/clock.h"
@@ -98,11 +99,23 @@ static void disks_init(const struct boot_info *boot)
         set_up_disk(names[i]);
 }
 
+/* Where programs can write. */
+static void mount_memory(void)
+{
+    static const char *const places[] = {"/tmp", "/dev/shm"};
+    for (unsigned i = 0; i < ARRAY_SIZE(places); i++) {
+        struct super_block *super = tmpfs_create();
+        if (!super || vfs_mount(places[i], super))
+            panic("out of memory while mounting %s", places[i]);
+    }
+}
+
 static void mount_others(void)
 {
     struct super_block *proc = proc_create(), *sys = sysfs_create(), *dev = devfs_create();
     if (!proc || !sys || !dev || vfs_mount("/proc", proc) || vfs_mount("/sys", sys) || vfs_mount("/dev", dev))
         panic("out of memory while mounting /proc, /sys and /dev");
+    mount_memory();
     proc_add_system_files(proc, boot_info->cmdline);
     process_add_proc_files(proc);
     sysfs_add_files(sys);
