@@ -57,6 +57,7 @@ struct task {
     u32 cpu;        /* where it runs, waits to run, or ran last */
     u32 on_cpu;     /* its stack is in use on `cpu`; cleared by the task that follows it there */
     bool is_pinned; /* never moved to another CPU */
+    cpumask_t allowed_cpus; /* 0: all; kernel/sched/affinity.h */
     bool is_idle;   /* a CPU's first task: never queued, runs when nothing else does */
     struct spinlock run_lock;
     struct list run_link; /* run queue; guarded by that queue's lock */
@@ -134,6 +135,8 @@ static inline bool task_signal_is_pending(const struct task *task)
 }
 void task_for_each(void (*fn)(struct task *task, void *ctx),
                    void *ctx);   /* under the list lock: fn must not sleep */
+/* Set by kernel/task: numbers that no new task may get although no task has them (a zombie's, a group's). May take spinlocks. */
+void task_set_pid_filter(bool (*is_used)(u32 pid));
 struct task *task_find(u32 pid); /* => with a reference, or NULL */
 
 void sched_yield(void); /* lets others run. May sleep. */

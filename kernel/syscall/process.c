@@ -1,15 +1,8 @@
 /*
- * System calls about the process itself: its end, its identity, what it has used, its limits.
+ * System calls about the process itself: its numbers, its group and session, its thread pointer, its name.
  */
-#include "kernel/cpu/clock.h"
 #include "kernel/cpu/context.h"
 #include "kernel/syscall/syscall.h"
-#include "kernel/syscall/timespec.h"
-
-s64 sys_exit(const u64 *a)
-{
-    process_exit(a[0]);
-}
 
 s64 sys_getpid(const u64 *a)
 {
@@ -20,25 +13,23 @@ s64 sys_getpid(const u64 *a)
 s64 sys_gettid(const u64 *a)
 {
     (void)a;
-    return task_current()->pid;
+    return thread_current()->tid;
 }
 
 s64 sys_getppid(const u64 *a)
 {
     (void)a;
-    return 0;
+    spin_lock(&process_tree_lock);
+    const struct process *parent = process_current()->parent;
+    s64 pid = parent ? parent->pid : 0;
+    spin_unlock(&process_tree_lock);
+    return pid;
 }
 
 s64 sys_zero(const u64 *a)
 {
     (void)a;
     return 0;
-}
-
-s64 sys_set_tid_address(const u64 *a)
-{
-    (void)a; /* cleared and woken at a thread's exit; there is one thread, whose exit ends the process */
-    return task_current()->pid;
 }
 
 enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004 };
@@ -65,108 +56,141 @@ s64 sys_arch_prctl(const u64 *a)
     }
 }
 
-s64 sys_sched_yield(const u64 *a)
+/* ---- Groups and sessions ---- */
+
+/* The process that pid names, 0: the caller's. NULL: none. process_tree_lock held */
+static struct process *process_of_locked(u64 pid)
+{
+    return (u32)pid == 0 ? process_current() : process_find_locked(pid);
+}
+
+static s64 number_of(u64 pid, bool wants_session)
+{
+    spin_lock(&process_tree_lock);
+    const struct process *process = process_of_locked(pid);
+    s64 result = -ESRCH;
+    if (process)
+        result = wants_session ? process->sid : process->pgid;
+    spin_unlock(&process_tree_lock);
+    return result;
+}
+
+s64 sys_getpgid(const u64 *a)
+{
+    return number_of(a[0], false);
+}
+
+s64 sys_getpgrp(const u64 *a)
 {
     (void)a;
-    sched_yield();
-    return 0;
+    return number_of(0, false);
 }
 
-s64 sys_sched_getaffinity(const u64 *a)
+s64 sys_getsid(const u64 *a)
 {
-    cpumask_t mask = cpu_online_mask();
-    if (a[1] < sizeof(mask) || a[1] % sizeof(u64))
-        return -EINVAL;
-    return copy_to_user(a[2], &mask, sizeof(mask)) ? -EFAULT : (s64)sizeof(mask);
+    return number_of(a[0], true);
 }
 
-/* struct rusage of Linux x86-64. */
-struct rusage {
-    struct timeval user, system;
-    s64 maxrss_kb, ixrss, idrss, isrss, minflt, majflt, nswap, inblock, oublock, msgsnd, msgrcv, nsignals,
-        nvcsw, nivcsw;
-};
-_Static_assert(sizeof(struct rusage) == 144, "struct rusage of x86-64");
-
-enum { RUSAGE_SELF = 0, RUSAGE_CHILDREN = -1, RUSAGE_THREAD = 1 };
-
-s64 sys_getrusage(const u64 *a)
+static void note_session(struct process *process, void *sid)
 {
-    int who = a[0];
-    struct rusage usage = {0};
-    if (who != RUSAGE_SELF && who != RUSAGE_THREAD && who != RUSAGE_CHILDREN)
-        return -EINVAL;
-    if (who != RUSAGE_CHILDREN) {
-        struct task *task = task_current();
-        u64 user_ns, system_ns;
-        task_times(task, &user_ns, &system_ns);
-        usage.user = timeval_of(user_ns);
-        usage.system = timeval_of(system_ns);
-        usage.minflt = task->faults.shown_minor;
-        usage.majflt = task->faults.shown_major;
-        struct mm *mm = process_current()->mm;
-        usage.maxrss_kb = (mm->rss_anon + mm->rss_file) * PAGE_SIZE / 1024;
-    }
-    return copy_to_user(a[1], &usage, sizeof(usage));
+    *(u32 *)sid = process->sid;
 }
 
-#define TICKS_PER_SECOND 100
-#define NS_PER_TICK (NS_PER_SECOND / TICKS_PER_SECOND)
-
-s64 sys_times(const u64 *a)
+/* Is there a group `pgid` in the session? process_tree_lock held */
+static bool group_is_in_session_locked(u32 pgid, u32 sid)
 {
-    u64 user_ns, system_ns;
-    task_times(task_current(), &user_ns, &system_ns);
-    s64 ticks[4] = {user_ns / NS_PER_TICK, system_ns / NS_PER_TICK, 0, 0};
-    if (a[0] && copy_to_user(a[0], ticks, sizeof(ticks)))
-        return -EFAULT;
-    return clock_ns() / NS_PER_TICK;
+    u32 found = 0;
+    return process_for_each_in_group_locked(pgid, note_session, &found) > 0 && found == sid;
 }
 
-enum { RLIMIT_STACK = 3, RLIMIT_NOFILE = 7, RLIMIT_COUNT = 16 };
-#define RLIM_INFINITY (~0ul)
-
-struct rlimit {
-    u64 soft, hard;
-};
-
-/* The limits that hold; the others are not limited. */
-static int get_limit(u64 resource, struct rlimit *limit)
+/* setpgid(2)'s rules. process_tree_lock held */
+static s64 set_group_locked(struct process *process, u32 pgid)
 {
-    if (resource >= RLIMIT_COUNT)
-        return -EINVAL;
-    *limit = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
-    if (resource == RLIMIT_STACK)
-        limit->soft = process_current()->mm->stack_limit_bytes;
-    else if (resource == RLIMIT_NOFILE)
-        *limit = (struct rlimit){FD_MAX, FD_MAX};
-    return 0;
-}
-
-s64 sys_getrlimit(const u64 *a)
-{
-    struct rlimit limit;
-    int error = get_limit(a[0], &limit);
-    return error ? error : copy_to_user(a[1], &limit, sizeof(limit));
-}
-
-/* prlimit64(pid, resource, new, old): of this process only; limits are fixed but for the stack's. */
-s64 sys_prlimit64(const u64 *a)
-{
-    struct rlimit old, new;
-    if (a[0] != 0 && a[0] != process_current()->pid)
+    struct process *me = process_current();
+    if (!process || (process != me && process->parent != me))
         return -ESRCH;
-    int error = get_limit(a[1], &old);
-    if (!error && a[2])
-        error = copy_from_user(&new, a[2], sizeof(new));
-    if (!error && a[3])
-        error = copy_to_user(a[3], &old, sizeof(old));
-    if (error || !a[2])
-        return error;
-    if (new.soft > new.hard)
-        return -EINVAL;
-    if (a[1] != RLIMIT_STACK)
-        return new.soft == old.soft ? 0 : -EPERM;
-    process_current()->mm->stack_limit_bytes = new.soft;
+    if (process != me && process->sid != me->sid)
+        return -EPERM;
+    if (process != me && process->has_execed)
+        return -EACCES;
+    if (process->is_session_leader)
+        return -EPERM;
+    if (pgid != process->pid && !group_is_in_session_locked(pgid, me->sid))
+        return -EPERM;
+    process->pgid = pgid;
     return 0;
+}
+
+s64 sys_setpgid(const u64 *a)
+{
+    if ((s32)a[1] < 0)
+        return -EINVAL;
+    spin_lock(&process_tree_lock);
+    struct process *process = process_of_locked(a[0]);
+    u32 pgid = (u32)a[1] ? (u32)a[1] : process ? process->pid : 0;
+    s64 result = set_group_locked(process, pgid);
+    spin_unlock(&process_tree_lock);
+    return result;
+}
+
+static void do_nothing(struct process *process, void *ctx)
+{
+    (void)process, (void)ctx;
+}
+
+s64 sys_setsid(const u64 *a)
+{
+    (void)a;
+    struct process *me = process_current();
+    s64 result = -EPERM;
+    spin_lock(&process_tree_lock);
+    if (process_for_each_in_group_locked(me->pid, do_nothing, NULL) == 0) {
+        me->sid = me->pgid = me->pid;
+        me->is_session_leader = true;
+        me->tty = NULL;
+        result = me->pid;
+    }
+    spin_unlock(&process_tree_lock);
+    return result;
+}
+
+/* ---- prctl ---- */
+
+enum {
+    PR_GET_DUMPABLE = 3, PR_SET_DUMPABLE = 4, PR_SET_NAME = 15, PR_GET_NAME = 16, PR_SET_NO_NEW_PRIVS = 38,
+    PR_GET_NO_NEW_PRIVS = 39,
+};
+
+static s64 set_name(u64 user)
+{
+    struct task *me = task_current();
+    char name[TASK_NAME_SIZE] = {0};
+    ssize_t n = copy_string_from_user(name, user, sizeof(name));
+    if (n == -EFAULT)
+        return n;
+    name[TASK_NAME_SIZE - 1] = '\0'; /* a longer one is cut */
+    memcpy(me->name, name, sizeof(name));
+    if (thread_current()->tid == process_current()->pid)
+        memcpy(process_current()->name, name, sizeof(name));
+    return 0;
+}
+
+s64 sys_prctl(const u64 *a)
+{
+    switch ((u32)a[0]) {
+    case PR_SET_NAME:
+        return set_name(a[1]);
+    case PR_GET_NAME:
+        return copy_to_user(a[1], task_current()->name, TASK_NAME_SIZE);
+    case PR_GET_DUMPABLE:
+        return 1;
+    case PR_SET_DUMPABLE:
+        return a[1] > 1 ? -EINVAL : 0;
+    case PR_SET_NO_NEW_PRIVS: /* there are no others to gain */
+        return a[1] == 1 ? 0 : -EINVAL;
+    case PR_GET_NO_NEW_PRIVS:
+        return 0;
+    default:
+        return -EINVAL;
+    }
 }

@@ -34,7 +34,7 @@ static void consider_and_kill(struct process *process, void *ctx)
     if (process != search->largest || search->somebody_is_dying)
         return;
     process->is_being_killed = true;
-    task_kill(process->task);
+    process_kill(process, SIGKILL);
 }
 
 bool oom_kill_largest(void)

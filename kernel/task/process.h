@@ -52,6 +52,7 @@ struct process {
     u32 n_threads;
     bool is_ending;               /* exit_group or a fatal signal: no new threads; status_of_end is set */
     u32 status_of_end;            /* in the form of wait(2) */
+    u32 leader_status;            /* with which its first thread ended; the process's if nothing else ends it */
     struct thread *exec_thread;   /* waits for the others to go, in exec */
     struct wait_queue thread_gone; /* exec waits here */
     struct limit limits[LIMIT_COUNT];
@@ -59,7 +60,6 @@ struct process {
     struct signal_actions *signal_actions;
     struct signal_process *signals;
     u32 exit_signal;              /* sent to the parent at the end: SIGCHLD or what clone said; 0: none */
-    u32 parent_death_signal;
 
     /* The family; process_tree_lock. */
     struct process *parent;       /* NULL: init and what the kernel started */
@@ -115,6 +115,8 @@ NORETURN void process_exit(u32 status);        /* exit_group */
 NORETURN void process_exit_signal(u32 signal); /* by a signal */
 /* Ends the current thread; the process too if it is the last one. No lock held. */
 NORETURN void thread_exit(u32 status);
+/* The current thread is marked killed (task_kill_is_pending): by exit_group, a fatal signal, or exec of another thread. */
+NORETURN void thread_exit_killed(void);
 /*
  * A fatal signal for the whole process, from anywhere: all its threads end as soon as they leave the kernel or sleep
  * killably. Takes process->lock; process_tree_lock may be held.
@@ -178,6 +180,58 @@ void process_add_proc_files(struct super_block *proc);
 
 /* Registers what ends programs: bad accesses, exceptions, fatal signals, out of memory. */
 void process_init(void);
+
+/* ---- Making processes and threads: kernel/task/clone.c --------------------------------------- */
+
+enum clone_flag {
+    CLONE_VM = 0x100, CLONE_FS = 0x200, CLONE_FILES = 0x400, CLONE_SIGHAND = 0x800, CLONE_PIDFD = 0x1000,
+    CLONE_PTRACE = 0x2000, CLONE_VFORK = 0x4000, CLONE_PARENT = 0x8000, CLONE_THREAD = 0x10000, CLONE_NEWNS = 0x20000,
+    CLONE_SYSVSEM = 0x40000, CLONE_SETTLS = 0x80000, CLONE_PARENT_SETTID = 0x100000,
+    CLONE_CHILD_CLEARTID = 0x200000, CLONE_DETACHED = 0x400000, CLONE_UNTRACED = 0x800000,
+    CLONE_CHILD_SETTID = 0x1000000,
+};
+
+struct clone_arguments {
+    u64 flags;             /* enum clone_flag */
+    u32 exit_signal;
+    u64 stack;             /* user rsp of the child; 0: the caller's */
+    u64 parent_tid, child_tid, tls;
+};
+/* clone(2) of the current thread, in a system call. => the child's id, -EAGAIN, -ENOMEM, -EINVAL, -ERESTARTNOINTR. Sleeps. */
+s64 process_clone(const struct clone_arguments *arguments);
+
+/* ---- Waiting for children: kernel/task/wait_child.c ------------------------------------------ */
+
+enum { WAIT_FOR_ANY = 0, WAIT_FOR_PID = 1, WAIT_FOR_GROUP = 2 }; /* P_ALL, P_PID, P_PGID */
+enum {
+    WNOHANG = 1, WUNTRACED = 2, WSTOPPED = 2, WEXITED = 4, WCONTINUED = 8, WNOWAIT = 0x1000000,
+    WAIT_NO_THREADS = 0x20000000, WAIT_ALL_KINDS = 0x40000000, WAIT_CLONES = (int)0x80000000, /* __WNOTHREAD, __WALL, __WCLONE */
+};
+
+struct wait_request {
+    u32 kind, id;
+    u32 options; /* WEXITED and so on say what counts */
+};
+struct wait_result {
+    u32 pid, status; /* of wait4 */
+    int code, code_status; /* of waitid: CLD_*, and the exit status or signal */
+    struct process_usage usage;
+};
+/* => the child's pid; 0: none with WNOHANG; -ECHILD, -ERESTARTSYS. Sleeps. */
+s64 process_wait_child(const struct wait_request *request, struct wait_result *result);
+
+/* ---- Another program: kernel/task/exec_replace.c --------------------------------------------- */
+
+/*
+ * execve(2) of the current thread, in a system call. argv, envp: user addresses of NULL-terminated arrays.
+ * => 0: the registers of the call are the new program's; else the old program goes on (if the error is -ENOMEM or -EINTR,
+ * its other threads may have been ended). Past the point of no return nothing can fail. Sleeps.
+ */
+s64 process_exec(struct inode *base, const char *base_path, const char *path, u64 argv, u64 envp);
+
+/* What the process has used up to now, threads that have gone included; ended children are not. */
+void process_usage_get(struct process *process, struct process_usage *usage);
+void process_usage_add(struct process_usage *sum, const struct process_usage *usage);
 
 /* kernel/task/exec.c: fills the empty mm of the current task. => 0 with the frame to enter user mode by, or an error. */
 struct exec_arguments {

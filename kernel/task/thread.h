@@ -12,8 +12,9 @@ struct signal_thread; /* kernel/task/signal.h: mask, pending signals, alternate 
 struct trap_frame;
 
 struct thread {
+    s32 refs;                      /* the list's, and those of thread_find */
     struct task *task;             /* one reference */
-    struct process *process;
+    struct process *process;       /* one reference */
     u32 tid;                       /* task->pid; the first thread's is the process's pid. What exec may change */
     struct list link;              /* process->threads, under process->lock; empty once it has left */
     struct signal_thread *signals; /* owned by kernel/task/signal*.c */
