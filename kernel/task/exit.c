@@ -88,11 +88,9 @@ static bool leave_process(struct thread *me, u32 wait_status)
     add_task_usage(&process->usage, me->task);
     list_del(&me->link);
     bool is_last = --process->n_threads == 0;
-    if (me->tid == process->pid)
-        process->leader_status = wait_status;
     if (is_last && !process->is_ending) {
         process->is_ending = true;
-        process->status_of_end = process->leader_status;
+        process->status_of_end = wait_status; /* the last one's counts */
     }
     spin_unlock(&process->lock);
     wait_wake_all(&process->thread_gone); /* for exec of the one that is left */

@@ -81,12 +81,16 @@ void fd_table_close_for_exec(struct fd_table *table)
             fd_close(table, i);
 }
 
-/* Makes room for number `fd`. => 0, -EMFILE, -ENOMEM */
+/* Numbers from this one on are not given. */
+static u32 number_limit(void)
+{
+    return MIN(limit_current(LIMIT_NOFILE), (u64)FD_MAX);
+}
+
+/* Makes room for number `fd`, which is below the limit. => 0, -ENOMEM */
 static int reserve(struct fd_table *table, u32 fd)
 {
     u32 capacity = FIRST_CAPACITY;
-    if (fd >= MIN(limit_current(LIMIT_NOFILE), (u64)FD_MAX))
-        return -EMFILE;
     while (capacity <= fd)
         capacity *= 2;
     if (capacity <= READ_ONCE(table->capacity))
@@ -109,18 +113,19 @@ static int reserve(struct fd_table *table, u32 fd)
 
 int fd_install(struct fd_table *table, struct file *file, int min, bool close_on_exec)
 {
+    u32 limit = number_limit();
     for (;;) {
         spin_lock(&table->lock);
         u32 fd = min;
         while (fd < table->capacity && table->entries[fd].file)
             fd++;
-        if (fd < table->capacity)
+        bool installed = fd < table->capacity && fd < limit;
+        if (installed)
             table->entries[fd] = (struct fd_entry){file, close_on_exec};
-        bool installed = fd < table->capacity;
         spin_unlock(&table->lock);
         if (installed)
             return fd;
-        int error = reserve(table, fd);
+        int error = fd < limit ? reserve(table, fd) : -EMFILE;
         if (error)
             return error;
     }
@@ -155,7 +160,7 @@ int fd_close(struct fd_table *table, int fd)
 
 int fd_replace(struct fd_table *table, int fd, struct file *file, bool close_on_exec)
 {
-    if (fd < 0 || (u64)fd >= MIN(limit_current(LIMIT_NOFILE), (u64)FD_MAX))
+    if (fd < 0 || (u32)fd >= number_limit())
         return -EBADF;
     int error = reserve(table, fd);
     if (error)

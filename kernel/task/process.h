@@ -52,7 +52,6 @@ struct process {
     u32 n_threads;
     bool is_ending;               /* exit_group or a fatal signal: no new threads; status_of_end is set */
     u32 status_of_end;            /* in the form of wait(2) */
-    u32 leader_status;            /* with which its first thread ended; the process's if nothing else ends it */
     struct thread *exec_thread;   /* waits for the others to go, in exec */
     struct wait_queue thread_gone; /* exec waits here */
     struct limit limits[LIMIT_COUNT];
