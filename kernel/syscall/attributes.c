@@ -215,7 +215,7 @@ s64 sys_futimesat(const u64 *a)
 
 s64 sys_utime(const u64 *a)
 {
-    s64 seconds[2];
+    s64 seconds[2] = {0};
     if (a[1] && copy_from_user(seconds, a[1], sizeof(seconds)))
         return -EFAULT;
     struct pair times[2] = {{seconds[0], 0}, {seconds[1], 0}};
