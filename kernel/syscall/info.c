@@ -1,6 +1,7 @@
 /*
  * System calls that tell about the system: names, clocks, randomness.
  */
+#include "fs/proc/proc.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/syscall/syscall.h"
 #include "kernel/syscall/timespec.h"
@@ -47,7 +48,7 @@ s64 sys_sysinfo(const u64 *a)
     struct sysinfo info = {.uptime = clock_ns() / NS_PER_SECOND,
                            .totalram = frames_total() * PAGE_SIZE,
                            .freeram = frames_free_count() * PAGE_SIZE,
-                           .bufferram = page_cache_total_pages() * PAGE_SIZE,
+                           .bufferram = proc_buffer_pages() * PAGE_SIZE,
                            .mem_unit = 1};
     process_for_each(count_process, &info.procs);
     return copy_to_user(a[0], &info, sizeof(info));

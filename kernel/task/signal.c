@@ -107,7 +107,7 @@ static bool has_it_blocked(struct signal_process *shared, const struct signal_th
     return false;
 }
 
-/* Another process may send init only what it handles. */
+/* Another process may send init only what it handles or blocks. */
 static bool is_init_safe_from(struct signal_process *shared, const struct signal_info *info)
 {
     if (shared->process->pid != 1 || process_current() == shared->process)
@@ -120,9 +120,11 @@ static bool is_init_safe_from(struct signal_process *shared, const struct signal
 static bool is_dropped_locked(struct signal_process *shared, const struct signal_thread *target,
                               const struct signal_info *info)
 {
-    if (shared->fatal_signal || is_init_safe_from(shared, info))
+    if (shared->fatal_signal)
         return true;
-    return !has_it_blocked(shared, target, info->signal) && signal_is_ignored_by(shared->process, info->signal);
+    if (has_it_blocked(shared, target, info->signal)) /* who blocks it may wait for it */
+        return false;
+    return is_init_safe_from(shared, info) || signal_is_ignored_by(shared->process, info->signal);
 }
 
 static bool is_fatal_for(const struct signal_thread *thread, u32 signal)
