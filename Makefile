@@ -33,6 +33,8 @@ NM        := $(CROSS_COMPILE)nm
 HOSTCC    ?= gcc
 MUSLCC    ?= $(or $(call find-tool,musl-gcc x86_64-linux-musl-gcc),musl-gcc)
 GRUB_FILE ?= $(call find-tool,grub-file grub2-file i686-elf-grub-file)
+# The shell of the images: a static BusyBox. Without one (macOS) they have no shell.
+BUSYBOX   ?= $(firstword $(wildcard /usr/bin/busybox /bin/busybox) $(call find-tool,busybox))
 CLANG_FORMAT ?= $(or $(call find-tool,clang-format),clang-format)
 
 # A Python that has pytest and pexpect: the first one in PATH may be one that lacks them.
@@ -183,7 +185,7 @@ $(BUILD)/host/flags: FORCE
 
 DISK  := $(BUILD)/disk.img
 SMALL := $(BUILD)/small.img
-IMAGE_TOOLS := tools/mkimage tools/mkdata.py Makefile tests/user/gen_oracle.py \
+IMAGE_TOOLS := tools/mkimage tools/mkdata.py tools/mkroot $(shell find user/image -type f) Makefile tests/user/gen_oracle.py \
     tests/user/readahead_oracle.py tests/user/sequences.py tests/data/readahead.txt
 
 # Kept once made: 400 MB of random bytes, and a file of 1000 GiB that is nearly all hole.
@@ -197,10 +199,10 @@ $(BUILD)/data/%: | tools/mkdata.py
 define make-image
 	$(call say,IMAGE,$(1))
 	$(Q)rm -rf $(2)
-	$(Q)mkdir -p $(2)/bin $(2)/tests $(2)/data $(2)/etc $(2)/proc $(2)/sys $(2)/dev $(2)/tmp
+	$(Q)mkdir -p $(2)/bin $(2)/tests $(2)/data
 	$(Q)cp $(USER_BIN) $(2)/bin/
 	$(if $(USER_TESTS),$(Q)cp $(USER_TESTS) $(2)/tests/)
-	$(Q)echo faultline >$(2)/etc/hostname
+	$(Q)tools/mkroot $(2) $(BUSYBOX)
 	$(Q)ln $(3) $(2)/data/
 	$(Q)$(PYTHON) tests/user/gen_oracle.py $(2)
 	$(Q)$(PYTHON) -B tests/user/gen_oracle.py $(2)
@@ -228,7 +230,7 @@ $(BUILD)/faultline.iso: $(RELEASE_KERNEL) boot/grub.cfg tools/mkiso
 
 C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -name '*.[ch]')
 
-.PHONY: FORCE all kernel user run test test-kernel test-host test-user test-gdb test-long iso image \
+.PHONY: FORCE all kernel user run demo shell test test-kernel test-host test-user test-gdb test-long iso image \
     lint format gdb clean help
 .SECONDARY:
 
@@ -238,10 +240,16 @@ all: $(KERNEL) $(USER_BIN) $(BUILD)/compile_commands.json ##(a minute) the kerne
 kernel: $(KERNEL) ##(a minute) the kernel alone
 user: $(USER_BIN) $(USER_TESTS) ##(5 s) the user programs alone
 
-run: $(RELEASE_KERNEL) $(DISK) ##(a minute) boot through GRUB and show the demonstration
-	@echo "Booting through GRUB with build/disk.img. The demonstration reads 400 MB three times:"
-	@echo "about a minute. The kernel's log goes to $(BUILD)/qemu.log."
-	$(Q)tools/qemu --iso --smp 2 --timeout 1200
+run: $(RELEASE_KERNEL) $(DISK) ##(a minute) boot through GRUB: the demonstration, then a shell
+	@echo "Booting through GRUB with build/disk.img. First the demonstration, which reads 400 MB three"
+	@echo "times (about a minute; ^C skips it), then a shell. The kernel's log: $(BUILD)/qemu.log."
+	$(Q)tools/qemu --iso --smp 2 $$(test -t 0 || echo --timeout 1200) -- /sbin/init --demo
+
+demo: $(RELEASE_KERNEL) $(DISK) ##(a minute) boot through GRUB, the demonstration alone
+	$(Q)tools/qemu --iso --smp 2 --timeout 1200 -- /bin/demo
+
+shell: $(RELEASE_KERNEL) $(DISK) ##(2 s to the prompt) boot straight to a shell
+	$(Q)tools/qemu --smp 2
 
 TEST_KERNELS := $(RELEASE_KERNEL) $(DEBUG_KERNEL) $(DISK) $(SMALL)
 

@@ -2,7 +2,9 @@
  * Open files: from a path to a struct file, and reading, writing, seeking and listing through its
  * operations. What an operation does is the business of the inode's file_ops.
  */
-#include "fs/vfs.h"
+#include "fs/file_lock.h"
+#include "fs/names.h"
+#include "fs/pipe.h"
 
 #include "lib/errno.h"
 #include "lib/string.h"
@@ -16,6 +18,8 @@ static void file_release(struct mapped_file *mapped)
 {
     struct file *file = file_of_mapped(mapped);
 
+    if (!list_is_empty(&file->inode->locks))
+        file_lock_drop_owner(file->inode, file);
     if (file->ops->close)
         file->ops->close(file);
     inode_put(file->inode);
@@ -59,6 +63,7 @@ static const struct file_ops *ops_of(const struct inode *inode, u32 flags)
     case S_IFREG: return &file_ops_regular;
     case S_IFDIR: return &file_ops_directory;
     case S_IFBLK: return &file_ops_block;
+    case S_IFIFO: return &file_ops_fifo;
     case S_IFCHR: return device_file_ops(inode->rdev);
     }
     return NULL;
@@ -139,29 +144,92 @@ struct file *file_open_inode(struct inode *inode, u32 flags, const char *path, i
     return file;
 }
 
+/* The name at the end of a normalised path. */
+static const char *last_name(const char *full)
+{
+    const char *name = full;
+
+    for (const char *p = full; *p; p++)
+        if (*p == '/')
+            name = p + 1;
+    return name;
+}
+
+/* The last name of `path` is not there; `dir` is where it belongs, `full` ends with it.
+ * => 0 and *out with a reference, or error */
+static int create_missing(struct inode *dir, const char *path, const char *full, u32 mode,
+                          bool *is_new, struct inode **out)
+{
+    struct inode_new what = {.mode = S_IFREG | (mode & 07777)};
+    const char *name = last_name(full);
+    size_t path_len = strlen(path);
+
+    if (path_len > 0 && path[path_len - 1] == '/')
+        return -EISDIR;
+    return vfs_create_in(dir, name, strlen(name), &what, is_new, out);
+}
+
+/* => the inode that open() is about, with a reference; it may be made. full: PATH_MAX_BYTES */
+static int find_or_create(struct inode *base, const char *base_path, const char *path, u32 flags,
+                          u32 mode, char *full, bool *is_new, struct inode **out)
+{
+    bool exclusive = flags & O_CREAT && flags & O_EXCL, missing_last;
+    struct inode *dir;
+    int error = vfs_lookup_missing(base, base_path, path, !exclusive && !(flags & O_NOFOLLOW), out,
+                                   full, &missing_last);
+
+    *is_new = false;
+    if (missing_last) {
+        dir = *out;
+        if (flags & O_CREAT)
+            error = create_missing(dir, path, full, mode, is_new, out);
+        inode_put(dir);
+    }
+    if (!error && exclusive && !*is_new) {
+        inode_put(*out);
+        error = -EEXIST;
+    }
+    return error;
+}
+
+static struct file *open_found(struct inode *inode, u32 flags, const char *full, bool is_new,
+                               int *error)
+{
+    bool truncates = flags & O_TRUNC && !is_new && inode_is(inode, S_IFREG);
+    struct file *file;
+
+    if (is_new)
+        flags &= ~(u32)O_CREAT;
+    file = file_open_inode(inode, flags, full, error);
+    if (file && truncates && !(flags & O_PATH)) {
+        *error = vfs_set_size(inode, 0);
+        if (*error == -EPERM) /* a generated file: every write replaces it */
+            *error = 0;
+    }
+    if (file && *error) {
+        file_put(file);
+        file = NULL;
+    }
+    return file;
+}
+
 struct file *file_open(struct inode *base, const char *base_path, const char *path, u32 flags,
                        u32 mode, int *error)
 {
-    bool exclusive = flags & O_CREAT && flags & O_EXCL;
     struct file *file = NULL;
     struct inode *inode;
-    bool missing_last;
+    bool is_new;
     char *full;
 
-    (void)mode; /* of a file that is made: none is, so far */
+    if (flags & O_PATH)
+        flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     full = kmalloc(PATH_MAX_BYTES);
     *error = -ENOMEM;
     if (!full)
         return NULL;
-    *error = vfs_lookup_missing(base, base_path, path, !exclusive && !(flags & O_NOFOLLOW), &inode,
-                                full, &missing_last);
-    if (missing_last && flags & O_CREAT)
-        *error = -EROFS;
+    *error = find_or_create(base, base_path, path, flags, mode, full, &is_new, &inode);
     if (!*error) {
-        if (exclusive)
-            *error = -EEXIST;
-        else
-            file = file_open_inode(inode, flags, full, error);
+        file = open_found(inode, flags, full, is_new, error);
         inode_put(inode);
     }
     kfree(full);

@@ -24,7 +24,8 @@
 #define ANONYMOUS_INO 1
 
 static LOCK_CLASS(table_lock_class, "inode table");
-static SLEEP_LOCK_CLASS(inode_rwlock_class, "inode->rwlock");
+/* Several at once: a directory and its parent, two directories of a rename (fs/names.c). */
+static NESTING_SLEEP_LOCK_CLASS(inode_rwlock_class, "inode->rwlock");
 
 static struct spinlock table_lock = SPINLOCK_INIT(&table_lock_class);
 static struct list table[1u << TABLE_BITS];                          /* table_lock */
@@ -61,6 +62,7 @@ static struct inode *inode_alloc(struct super_block *super, u64 ino, bool is_met
     inode->refs = 1;
     list_init(&inode->link);
     list_init(&inode->unused_link);
+    list_init(&inode->locks);
     return inode;
 }
 

@@ -11,6 +11,7 @@
  */
 #include "fs/vfs.h"
 
+#include "fs/names.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
@@ -269,14 +270,14 @@ int vfs_lookup_missing(struct inode *base, const char *base_path, const char *pa
         error = walk_start(&w, base, base_path, path);
     if (!error)
         error = walk_all(&w);
-    if (!error) {
+    *missing_last = error == -ENOENT && w.missing_last;
+    if (!error || *missing_last) {
         *out = w.at;
         if (w.full_len == 0)
             string_copy(w.full, "/", PATH_MAX_BYTES);
     } else if (w.at) {
         inode_put(w.at);
     }
-    *missing_last = error == -ENOENT && w.missing_last;
     kfree(w.rest);
     if (w.full != full)
         kfree(w.full);
@@ -287,6 +288,78 @@ int vfs_lookup(struct inode *base, const char *base_path, const char *path, bool
                struct inode **out, char *full)
 {
     bool missing_last;
+    int error = vfs_lookup_missing(base, base_path, path, follow_last, out, full, &missing_last);
 
-    return vfs_lookup_missing(base, base_path, path, follow_last, out, full, &missing_last);
+    if (missing_last)
+        inode_put(*out);
+    return error;
+}
+
+/* The last name of a path: where it begins, and its length without the slashes behind it. */
+static size_t last_name(const char *path, size_t *len)
+{
+    size_t end = strlen(path), begin;
+
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    *len = end - begin;
+    return begin;
+}
+
+static enum name_kind kind_of_name(const char *name, size_t len)
+{
+    if (len == 0)
+        return NAME_ROOT;
+    if (len == 1 && name[0] == '.')
+        return NAME_DOT;
+    return len == 2 && name[0] == '.' && name[1] == '.' ? NAME_DOT_DOT : NAME_PLAIN;
+}
+
+int vfs_lookup_parent(struct inode *base, const char *base_path, const char *path,
+                      struct name_place *place)
+{
+    size_t path_len = strlen(path), begin = last_name(path, &place->len), full_len;
+    char *parent;
+    int error;
+
+    if (path_len == 0)
+        return -ENOENT;
+    if (place->len > NAME_MAX_BYTES || path_len >= PATH_MAX_BYTES)
+        return -ENAMETOOLONG;
+    place->kind = kind_of_name(path + begin, place->len);
+    place->has_slash = path[begin + place->len] == '/';
+    memcpy(place->name, path + begin, place->len);
+    place->name[place->len] = '\0';
+    place->full = kmalloc(PATH_MAX_BYTES);
+    parent = kmalloc(PATH_MAX_BYTES);
+    error = -ENOMEM;
+    if (parent && place->full) {
+        string_copy(parent, begin ? path : ".", PATH_MAX_BYTES);
+        if (begin)
+            parent[begin] = '\0';
+        error = vfs_lookup(base, base_path, parent, true, &place->dir, place->full);
+    }
+    kfree(parent);
+    if (!error && !inode_is_dir(place->dir)) {
+        inode_put(place->dir);
+        error = -ENOTDIR;
+    }
+    if (error) {
+        kfree(place->full);
+        return error;
+    }
+    full_len = strlen(place->full);
+    if (full_len > 1)
+        place->full[full_len++] = '/'; /* the root's path ends with one already */
+    string_copy(place->full + full_len, place->name, PATH_MAX_BYTES - full_len);
+    return 0;
+}
+
+void name_place_put(struct name_place *place)
+{
+    inode_put(place->dir);
+    kfree(place->full);
 }

@@ -16,7 +16,11 @@
 
 struct block_device;
 struct inode;
+struct inode_new;
+struct inode_rename;
 struct file;
+struct pipe;
+struct poll_round;
 struct super_block;
 
 /* File type bits of mode, as in stat(2). */
@@ -44,6 +48,7 @@ struct super_block;
 #define O_DIRECTORY 0200000
 #define O_NOFOLLOW  0400000
 #define O_CLOEXEC   02000000
+#define O_TMPFILE   020000000 /* beside O_DIRECTORY */
 #define O_PATH      010000000
 
 /* lseek(2) */
@@ -79,7 +84,50 @@ struct inode_ops {
     s64 (*seek_data)(struct inode *inode, u64 pos, bool want_hole);
     /* Optional. The in-memory inode goes, its pages are gone: give back what fs_private holds. */
     void (*evict)(struct inode *inode);
+
+    /*
+     * Directories that can be changed. The name is neither "." nor "..", dir->rwlock is held
+     * exclusive, and the file system need not look again for what fs/names.c has looked up under
+     * that lock. A directory that has been removed meanwhile: -ENOENT. May sleep.
+     */
+    /* A new entry of a new inode; the name is free. => 0 and *out with a reference; -ENOSPC,
+     * -ENOMEM */
+    int (*create)(struct inode *dir, const char *name, size_t len, const struct inode_new *what,
+                  struct inode **out);
+    /* One more name for an inode, the name is free. => 0; -EMLINK, -ENOSPC, -ENOMEM */
+    int (*link)(struct inode *dir, const char *name, size_t len, struct inode *inode);
+    /* The entry, which is `inode`'s, goes; a directory's rwlock is held exclusive too. The caller
+     * has a reference. => 0; -ENOTEMPTY */
+    int (*unlink)(struct inode *dir, const char *name, size_t len, struct inode *inode);
+    /* All locks that the request's directories need are held. => 0; -ENOTEMPTY, -ENOSPC, -ENOMEM */
+    int (*rename)(const struct inode_rename *rename);
+    /* Is dir `ancestor`, or below it? No directory is moved meanwhile. Never sleeps. */
+    bool (*is_below)(struct inode *dir, const struct inode *ancestor);
+
+    /* Regular files that can be written; rwlock held exclusive. May sleep. */
+    int (*set_size)(struct inode *inode, u64 size_bytes); /* => 0; -EFBIG, -ENOSPC, -EIO */
+    /* fallocate(2); range and mode have been checked: FALLOC_*. => 0; -EOPNOTSUPP, -ENOSPC, … */
+    int (*allocate)(struct inode *inode, u32 mode, u64 offset, u64 len);
 };
+
+/* What a new inode is to be. */
+struct inode_new {
+    u32 mode;           /* with the type */
+    u32 rdev;           /* of a device node */
+    const char *target; /* of a symbolic link, NUL-terminated */
+};
+
+/* rename(2): both directories, the names, and what was found there (NULL: nothing). */
+struct inode_rename {
+    struct inode *from_dir, *to_dir;
+    const char *from_name, *to_name;
+    size_t from_len, to_len;
+    struct inode *moved, *replaced;
+    bool exchange; /* both stay, each in the place of the other */
+};
+
+#define FALLOC_KEEP_SIZE  0x01u
+#define FALLOC_PUNCH_HOLE 0x02u
 
 struct file_ops {
     int (*open)(struct inode *inode, struct file *file); /* optional */
@@ -88,6 +136,8 @@ struct file_ops {
     ssize_t (*read)(struct file *file, u64 user_buf, size_t len, u64 *pos);
     ssize_t (*write)(struct file *file, u64 user_buf, size_t len, u64 *pos);
     int (*ioctl)(struct file *file, u64 request, u64 argument); /* NULL: -ENOTTY */
+    /* What the file is ready for, POLL*, after queueing at round; see fs/poll.h. NULL: always. */
+    u32 (*poll)(struct file *file, struct poll_round *round);
     s64 (*seek_end)(struct file *file); /* where SEEK_END counts from; NULL: inode size */
     bool is_seekable;
     bool can_map;        /* mmap through mapped.cache */
@@ -110,6 +160,9 @@ struct inode {
     u32 rdev;
     u64 blocks_512;          /* st_blocks */
     s64 atime, mtime, ctime; /* seconds */
+    u32 atime_ns, mtime_ns, ctime_ns;
+    struct pipe *pipe; /* of an opened FIFO; fs/pipe.c */
+    struct list locks; /* fcntl and flock locks; fs/file_lock.c */
     const struct inode_ops *ops;
     const struct file_ops *file_ops;
     s32 refs;  /* guarded by the inode table's lock */
@@ -198,7 +251,8 @@ void vfs_for_each_mount(void (*fn)(const char *path, const struct super_block *s
  */
 int vfs_lookup(struct inode *base, const char *base_path, const char *path, bool follow_last,
                struct inode **out, char *full);
-/* The same; *missing_last: the error is -ENOENT, and all but the last name is there. */
+/* The same; *missing_last: the error is -ENOENT, and all but the last name is there. Then *out is
+ * the directory where it would be, with a reference, and full ends with the missing name. */
 int vfs_lookup_missing(struct inode *base, const char *base_path, const char *path,
                        bool follow_last, struct inode **out, char *full, bool *missing_last);
 

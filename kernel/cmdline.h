@@ -15,6 +15,8 @@ struct cmdline {
     const char *ktest;      /* ktest=PATTERN, NULL: none */
     const char *ktest_after;
     const char *root;       /* root=vda|ram0, NULL: the RAM disk if there is one, else the first disk */
+    const char *console;    /* console=tty: a terminal; console=raw or NULL: a plain port */
+    u64 console_rows, console_columns; /* of the terminal's window, 0: not known */
     bool icount;
     u64 max_cpus;
     u64 loglevel;

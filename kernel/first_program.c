@@ -58,10 +58,10 @@ int first_program_mount_root(struct block_device *device)
     return error;
 }
 
-/* What runs where the command line names no program: a shell if the image has one, else the demonstration. */
+/* What runs where the command line names no program: init or a shell if the image has one, else the demonstration. */
 static const char *default_program(void)
 {
-    static const char *const candidates[] = {"/bin/sh", "/bin/demo"};
+    static const char *const candidates[] = {"/sbin/init", "/bin/sh", "/bin/demo"};
     for (unsigned i = 0; i < ARRAY_SIZE(candidates); i++) {
         struct inode *inode;
         if (vfs_lookup(NULL, "/", candidates[i], true, &inode, NULL) == 0) {
@@ -69,7 +69,7 @@ static const char *default_program(void)
             return candidates[i];
         }
     }
-    give_up("The disk has neither /bin/sh nor /bin/demo, and the command line names no program (init=/path).");
+    give_up("The disk has none of /sbin/init, /bin/sh and /bin/demo, and the command line names no program (init=/path).");
 }
 
 NORETURN static void run_program(void)

@@ -8,6 +8,8 @@
 #include "drivers/virtio/blk.h"
 #include "fs/proc/proc.h"
 #include "fs/sys/sys.h"
+#include "fs/tmpfs.h"
+#include "fs/tty/tty.h"
 #include "kernel/cmdline.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/smp.h"
@@ -19,6 +21,7 @@
 #include "kernel/sched/task.h"
 #include "kernel/syscall/syscall.h"
 #include "kernel/task/process.h"
+#include "kernel/task/terminal.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/core/page_table.h"
@@ -97,14 +100,36 @@ static void disks_init(const struct boot_info *boot)
         set_up_disk(names[i]);
 }
 
+/* Where programs can write. */
+static void mount_memory(void)
+{
+    static const char *const places[] = {"/tmp", "/dev/shm"};
+    for (unsigned i = 0; i < ARRAY_SIZE(places); i++) {
+        struct super_block *super = tmpfs_create();
+        if (!super || vfs_mount(places[i], super))
+            panic("out of memory while mounting %s", places[i]);
+    }
+}
+
 static void mount_others(void)
 {
     struct super_block *proc = proc_create(), *sys = sysfs_create(), *dev = devfs_create();
     if (!proc || !sys || !dev || vfs_mount("/proc", proc) || vfs_mount("/sys", sys) || vfs_mount("/dev", dev))
         panic("out of memory while mounting /proc, /sys and /dev");
+    mount_memory();
     proc_add_system_files(proc, boot_info->cmdline);
     process_add_proc_files(proc);
     sysfs_add_files(sys);
+}
+
+/* Somebody sits in front of the console: it becomes a terminal. */
+static void terminals_init(void)
+{
+    terminal_init();
+    if (cmdline.console && strcmp(cmdline.console, "tty") == 0)
+        tty_start_console(cmdline.console_rows, cmdline.console_columns);
+    else if (cmdline.console && strcmp(cmdline.console, "raw") != 0)
+        log_warn("command line: console=%s: it can be tty or raw; raw it is", cmdline.console);
 }
 
 static void files_init(void)
@@ -112,6 +137,7 @@ static void files_init(void)
     vfs_init();
     mount_others();
     process_init();
+    terminals_init();
     syscall_init();
 }
 

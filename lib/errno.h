@@ -52,4 +52,13 @@
 #define EUCLEAN 117
 #endif
 
+/*
+ * Results of system calls that a signal interrupted; they become a second call or EINTR on the way back, programs never
+ * see them (kernel/task/signal_deliver.c).
+ */
+#define ERESTARTSYS 512           /* again, unless a handler without SA_RESTART runs */
+#define ERESTARTNOINTR 513        /* again, always */
+#define ERESTARTNOHAND 514        /* again, unless a handler runs */
+#define ERESTART_RESTARTBLOCK 516 /* goes on by restart_syscall, unless a handler runs */
+
 #endif

@@ -35,8 +35,18 @@ struct mm *mm_create(void)
     mm->mmap_top = USER_ADDRESS_END - STACK_ROOM_BYTES;
     mm->stack_top = USER_ADDRESS_END;
     mm->stack_limit_bytes = STACK_LIMIT_DEFAULT_BYTES;
+    mm->limit_as_pages = mm->limit_data_pages = ~0ul;
     mm->users = 1;
     return mm;
+}
+
+void mm_set_limits(struct mm *mm, u64 as_bytes, u64 data_bytes, u64 stack_bytes)
+{
+    rwsem_write_lock(&mm->mmap_lock);
+    mm->limit_as_pages = as_bytes == ~0ul ? ~0ul : as_bytes >> PAGE_SHIFT;
+    mm->limit_data_pages = data_bytes == ~0ul ? ~0ul : data_bytes >> PAGE_SHIFT;
+    mm->stack_limit_bytes = stack_bytes;
+    rwsem_write_unlock(&mm->mmap_lock);
 }
 
 void mm_get(struct mm *mm)

@@ -187,6 +187,8 @@ void page_cache_remove(struct page_cache *cache, struct page *page)
     forget_locked(cache, page);
     spin_unlock_irq(&cache->tree_lock, irqs);
     counter_add(cached_pages, -1);
+    if (cache->ops && cache->ops->page_removed)
+        cache->ops->page_removed(cache, page);
     page_put(page);
 }
 

@@ -33,6 +33,8 @@ struct page_cache_ops {
      * readahead: nobody waits for it (a hint).
      */
     void (*read_pages)(struct page_cache *cache, struct page **pages, unsigned n, bool readahead);
+    /* Optional: a locked page has just left the cache (not by reclaim). For owners that count their pages. Never sleeps. */
+    void (*page_removed)(struct page_cache *cache, struct page *page);
 };
 
 struct page_cache {

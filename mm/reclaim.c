@@ -35,8 +35,10 @@ void reclaim_list_add(struct page *page)
 void reclaim_list_remove(struct page *page)
 {
     spin_lock(&list_lock);
-    list_del(&page->lru);
-    n_cached--;
+    if (!list_is_empty(&page->lru)) {
+        list_del(&page->lru);
+        n_cached--;
+    }
     spin_unlock(&list_lock);
 }
 

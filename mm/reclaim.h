@@ -16,7 +16,7 @@ struct page *frame_alloc_reclaim(unsigned flags);
 u64 reclaim_pages(u64 want);
 
 void reclaim_list_add(struct page *page);    /* page was added to a cache */
-void reclaim_list_remove(struct page *page); /* page leaves its cache; page locked */
+void reclaim_list_remove(struct page *page); /* page leaves its cache, or can never be taken back (files in memory); page locked. Twice does no harm. */
 u64 reclaim_total(void);                     /* pages reclaimed since boot */
 
 #endif

@@ -62,6 +62,7 @@ struct mm {
     u64 mmap_top;              /* addresses go down from here */
     u64 stack_top, arg_start, arg_end, env_start, env_end;
     u64 stack_limit_bytes;
+    u64 limit_as_pages, limit_data_pages; /* RLIMIT_AS, RLIMIT_DATA; mmap_lock */
     s32 users;                 /* tasks; the last one unmaps everything */
     void *owner;               /* struct process, for messages */
 };
@@ -71,6 +72,9 @@ void mm_rooms_init(void);            /* once at boot, after slab_init: the slabs
 struct mm *mm_create(void);
 void mm_get(struct mm *mm);
 void mm_put(struct mm *mm);          /* the last user unmaps and frees all. May sleep; no mmap_lock held. */
+
+/* The resource limits that hold for the space from now on, bytes, ~0: none. Takes mmap_lock. */
+void mm_set_limits(struct mm *mm, u64 as_bytes, u64 data_bytes, u64 stack_bytes);
 
 /* The VMA that contains addr, or NULL. mmap_lock held (either way), or without any lock if the caller does not sleep before it has locked and re-checked the VMA. */
 struct vma *vma_find(struct mm *mm, u64 addr);

@@ -260,6 +260,51 @@ int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, 
     return error ? error : vma_edit_place(edit, changed);
 }
 
+int vma_edit_copy(struct vma_edit *edit, const struct vma *vma)
+{
+    struct vma *copy = new_piece(edit, vma, vma->start, vma->end);
+    if (!copy)
+        return -ENOMEM;
+    copy->flags &= ~VMA_LOCKED;
+    return insert(edit, copy);
+}
+
+/* ---- Limits ---- */
+
+/* Private memory that is the program's own data: writable, and not a stack. */
+static bool counts_as_data(const struct vma *vma)
+{
+    return (vma->prot & PROT_WRITE) && !(vma->flags & (VMA_SHARED | VMA_GROWSDOWN));
+}
+
+static u64 data_pages_of(const struct list *vmas)
+{
+    const struct vma *vma;
+    u64 pages = 0;
+    list_for_each(vma, vmas, edit_link)
+        pages += counts_as_data(vma) ? vma_pages(vma) : 0;
+    return pages;
+}
+
+static u64 data_pages(const struct vma_edit *edit)
+{
+    struct range_entry entry;
+    u64 pages = 0;
+    for (u64 at = 0; range_txn_next(&edit->txn, at, &entry); at = entry.end)
+        pages += counts_as_data(entry.item) ? vma_pages(entry.item) : 0;
+    return pages;
+}
+
+/* What is above a limit already may stay, or shrink. */
+static bool exceeds_limits(const struct vma_edit *edit)
+{
+    const struct mm *mm = edit->mm;
+    if (edit->total_pages > mm->total_pages && edit->total_pages > mm->limit_as_pages)
+        return true;
+    return mm->limit_data_pages != ~0ul && data_pages_of(&edit->added) > data_pages_of(&edit->removed) &&
+           data_pages(edit) > mm->limit_data_pages;
+}
+
 /* ---- The end of an edit ---- */
 
 static void link_mapping(struct vma *vma)
@@ -305,7 +350,7 @@ int vma_edit_commit(struct vma_edit *edit)
     struct mm *mm = edit->mm;
     struct vma *vma;
 
-    if (edit->txn.count > MAX_MAP_COUNT && edit->txn.count > mm->n_vmas)
+    if ((edit->txn.count > MAX_MAP_COUNT && edit->txn.count > mm->n_vmas) || exceeds_limits(edit))
         return -ENOMEM;
     list_for_each(vma, &edit->added, edit_link) {
         vma->flags &= ~VMA_FRESH;

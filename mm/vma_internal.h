@@ -46,10 +46,12 @@ MUST_CHECK int vma_edit_place(struct vma_edit *edit, struct vma *vma);
 /* Gives [start, end), a part of `vma` or all of it, other protection and flags. => 0, -ENOMEM */
 MUST_CHECK int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot,
                                u32 flags);
+/* For fork: a VMA of another space, whole, without merging: to the empty tree of edit->mm. => 0, -ENOMEM */
+MUST_CHECK int vma_edit_copy(struct vma_edit *edit, const struct vma *vma);
 /*
  * => 0: the tree is changed; old VMAs are detached, but still on their files' lists for those who
  * unmap pages; the
- *    last VMA placed is held locked. -ENOMEM: more than MAX_MAP_COUNT areas; nothing is changed
+ *    last VMA placed is held locked. -ENOMEM: more than MAX_MAP_COUNT areas, or a limit of the mm; nothing is changed
  */
 MUST_CHECK int vma_edit_commit(struct vma_edit *edit);
 /* Ends the edit. What leaves memory goes to `dead`. */

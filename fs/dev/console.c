@@ -1,10 +1,12 @@
 /*
- * /dev/console and /dev/tty: the console, byte by byte. No terminal yet: no lines, no echo, and
- * ioctl says -ENOTTY, so programs buffer their output as they do into a pipe.
+ * /dev/console, /dev/ttyS1 and /dev/tty. Where nobody sits in front of it (console=raw) the console
+ * is a plain port: bytes as they are, no lines, no echo, and ioctl says -ENOTTY, so programs buffer
+ * their output as they do into a pipe. Otherwise the files are the terminal's (fs/tty).
  */
 #include "fs/dev/devices.h"
 
 #include "drivers/devices.h"
+#include "fs/tty/tty.h"
 #include "lib/errno.h"
 #include "mm/user_memory.h"
 
@@ -46,7 +48,40 @@ static ssize_t console_file_write(struct file *file, u64 user_buf, size_t len, u
     return done;
 }
 
+static int open_terminal(struct file *file, struct tty *tty)
+{
+    file->ops = &file_ops_tty;
+    file->private_ = tty;
+    return 0;
+}
+
+static int console_file_open(struct inode *inode, struct file *file)
+{
+    struct tty *tty = tty_console();
+
+    (void)inode;
+    return tty ? open_terminal(file, tty) : 0;
+}
+
+/* /dev/tty is whatever controls the caller. */
+static int controlling_file_open(struct inode *inode, struct file *file)
+{
+    struct tty *tty = tty_of_caller();
+
+    (void)inode;
+    if (!tty_console())
+        return 0;
+    return tty ? open_terminal(file, tty) : -ENXIO;
+}
+
 const struct file_ops file_ops_console = {
+    .open = console_file_open,
+    .read = console_file_read,
+    .write = console_file_write,
+};
+
+const struct file_ops file_ops_controlling = {
+    .open = controlling_file_open,
     .read = console_file_read,
     .write = console_file_write,
 };

@@ -10,6 +10,7 @@
 #include "mm/core/slab.h"
 
 #define MEM_MAJOR 1
+#define SERIAL_MAJOR 4
 #define TTY_MAJOR 5
 #define DISKS_MAX 16
 
@@ -30,7 +31,8 @@ static const struct char_device char_devices[] = {
     CHAR_DEVICE("full", 0666, MEM_MAJOR, 7, &file_ops_full),
     CHAR_DEVICE("random", 0666, MEM_MAJOR, 8, &file_ops_random),
     CHAR_DEVICE("urandom", 0666, MEM_MAJOR, 9, &file_ops_random),
-    CHAR_DEVICE("tty", 0666, TTY_MAJOR, 0, &file_ops_console),
+    CHAR_DEVICE("tty", 0666, TTY_MAJOR, 0, &file_ops_controlling),
+    CHAR_DEVICE("ttyS1", 0600, SERIAL_MAJOR, 65, &file_ops_console),
     CHAR_DEVICE("console", 0600, TTY_MAJOR, 1, &file_ops_console),
 };
 

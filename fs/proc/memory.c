@@ -90,6 +90,14 @@ static void add_buffers(struct block_device *device, void *ctx)
         *(u64 *)ctx += READ_ONCE(inode->cache.n_pages);
 }
 
+u64 proc_buffer_pages(void)
+{
+    u64 pages = 0;
+
+    block_for_each(add_buffers, &pages);
+    return pages;
+}
+
 static void count_stack(struct task *task, void *ctx)
 {
     if (task->stack)
@@ -100,12 +108,11 @@ static size_t show_meminfo(void *arg, char *buf, size_t size)
 {
     struct text_out out = {buf, size, 0};
     u64 free = frames_free_count(), in_caches = page_cache_total_pages();
-    u64 reserve = frames_reserve(), buffers = 0, stacks = 0;
+    u64 reserve = frames_reserve(), buffers = proc_buffer_pages(), stacks = 0;
     struct process_sums sums;
 
     (void)arg;
     proc_sum_processes(&sums);
-    block_for_each(add_buffers, &buffers);
     task_for_each(count_stack, &stacks);
     buffers = MIN(buffers, in_caches); /* one was read after the other */
     put_kib(&out, "MemTotal:", frames_total());

@@ -26,11 +26,15 @@ struct process_sums {
 /* Set by kernel/task at boot; until then all sums are 0. Any task context; never sleeps. */
 extern void (*proc_sum_processes)(struct process_sums *sums);
 
+/* Pages of disks' own caches: "Buffers" of /proc/meminfo, bufferram of sysinfo(2). Never sleeps. */
+u64 proc_buffer_pages(void);
+
 /* Between the files of this folder: adds a table of entries; panics when out of memory. */
 void proc_add_table(struct super_block *proc, const struct text_file *entries, size_t n);
 void proc_add_memory_files(struct super_block *proc);                       /* memory.c */
 void proc_add_vm_files(struct super_block *proc);                           /* vm.c */
 void proc_add_machine_files(struct super_block *proc, const char *cmdline); /* machine.c */
+void proc_add_load_files(struct super_block *proc);                         /* load.c */
 void proc_add_log_files(struct super_block *proc);                          /* logs.c */
 
 #endif

@@ -16,6 +16,7 @@
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/smp.h"
 #include "kernel/cpu/trap.h"
+#include "kernel/sched/affinity.h"
 #include "kernel/sync/atomic.h"
 
 #define BALANCE_PERIOD_NS 16000000ul
@@ -59,11 +60,12 @@ static unsigned lowest_cpu(cpumask_t mask)
     return mask ? (unsigned)__builtin_ctzl(mask) : NO_CPU;
 }
 
-/* Claims an idle CPU at or after `from`, going round. => NO_CPU if there is none */
-static unsigned claim_idle(unsigned from)
+/* Claims an idle CPU out of `allowed`, at or after `from`, going round. => NO_CPU if there is none
+ */
+static unsigned claim_idle(unsigned from, cpumask_t allowed)
 {
     for (;;) {
-        cpumask_t idle = atomic_load(&sched_idle_mask);
+        cpumask_t idle = atomic_load(&sched_idle_mask) & allowed;
         cpumask_t behind = idle & (~0ul << from);
         unsigned cpu = lowest_cpu(behind ? behind : idle);
 
@@ -99,26 +101,17 @@ void run_queue_add(struct task *task, unsigned cpu)
 
 void run_queue_offer(void)
 {
-    unsigned cpu = claim_idle(cpu_index());
+    unsigned cpu = claim_idle(cpu_index(), ~0ul);
 
     if (cpu != NO_CPU)
         ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
 }
 
-unsigned run_queue_place(const struct task *task)
-{
-    if (task->is_pinned || load_of(task->cpu) == 0)
-        return task->cpu;
-    unsigned cpu = claim_idle(task->cpu);
-
-    return cpu == NO_CPU ? task->cpu : cpu;
-}
-
-static unsigned least_loaded(void)
+static unsigned least_loaded(cpumask_t allowed)
 {
     unsigned best = NO_CPU;
 
-    for (cpumask_t left = atomic_load(&sched_online_mask); left; left &= left - 1) {
+    for (cpumask_t left = allowed; left; left &= left - 1) {
         unsigned cpu = lowest_cpu(left);
 
         if (best == NO_CPU || load_of(cpu) < load_of(best))
@@ -127,37 +120,59 @@ static unsigned least_loaded(void)
     return best;
 }
 
+unsigned run_queue_place(const struct task *task)
+{
+    cpumask_t allowed = sched_allowed_cpus(task);
+    bool may_stay = task->is_pinned || allowed & 1ul << task->cpu;
+
+    if (task->is_pinned || (may_stay && load_of(task->cpu) == 0))
+        return task->cpu;
+    unsigned cpu = claim_idle(task->cpu, allowed);
+
+    if (cpu != NO_CPU)
+        return cpu;
+    return may_stay ? task->cpu : least_loaded(allowed);
+}
+
 unsigned run_queue_place_new(const struct task *task)
 {
     if (task->is_pinned)
         return task->cpu;
-    unsigned cpu = claim_idle(cpu_index());
+    cpumask_t allowed = sched_allowed_cpus(task);
+    unsigned cpu = claim_idle(cpu_index(), allowed);
 
-    return cpu == NO_CPU ? least_loaded() : cpu;
+    return cpu == NO_CPU ? least_loaded(allowed) : cpu;
 }
 
-/* The first task of the queue; for another CPU only one that may move. rq->lock held. => NULL: none
- */
-static struct task *first_locked(struct run_queue *rq, bool for_other_cpu)
+static bool may_move(const struct task *task, unsigned cpu)
+{
+    return !task->is_pinned && !atomic_load(&task->on_cpu) &&
+           (!READ_ONCE(task->allowed_cpus) || sched_allowed_cpus(task) & 1ul << cpu);
+}
+
+/* The first task of the queue; for another CPU only one that may move there. rq->lock held.
+ * => NULL: none */
+static struct task *first_locked(struct run_queue *rq, unsigned cpu)
 {
     struct task *task;
 
     list_for_each(task, &rq->tasks, run_link)
     {
-        if (!for_other_cpu || (!task->is_pinned && !atomic_load(&task->on_cpu)))
+        if (queue_of(cpu) == rq || may_move(task, cpu))
             return task;
     }
     return NULL;
 }
 
-static struct task *take_from(struct run_queue *rq, bool for_other_cpu)
+/* A task for `cpu` out of rq, its own queue or another's. */
+static struct task *take_from(struct run_queue *rq, unsigned cpu)
 {
     struct task *task = NULL;
 
     if (!READ_ONCE(rq->n_queued))
         return NULL;
     spin_lock(&rq->lock);
-    task = first_locked(rq, for_other_cpu);
+    task = first_locked(rq, cpu);
     if (task) {
         list_del(&task->run_link);
         WRITE_ONCE(rq->n_queued, rq->n_queued - 1);
@@ -180,12 +195,12 @@ static struct task *steal(void)
             (longest == NO_CPU || n > READ_ONCE(queue_of(longest)->n_queued)))
             longest = cpu;
     }
-    return longest == NO_CPU ? NULL : take_from(queue_of(longest), true);
+    return longest == NO_CPU ? NULL : take_from(queue_of(longest), me);
 }
 
 struct task *run_queue_take(void)
 {
-    struct task *task = take_from(percpu_this(run_queue), false);
+    struct task *task = take_from(percpu_this(run_queue), cpu_index());
 
     return task ? task : steal();
 }
@@ -197,11 +212,11 @@ void run_queue_balance(u64 now_ns)
     if (now_ns < rq->next_balance_ns || !READ_ONCE(rq->n_queued))
         return;
     rq->next_balance_ns = now_ns + BALANCE_PERIOD_NS;
-    unsigned me = cpu_index(), to = least_loaded();
+    unsigned me = cpu_index(), to = least_loaded(atomic_load(&sched_online_mask));
 
     if (to == me || load_of(to) + 2 > load_of(me))
         return;
-    struct task *task = take_from(rq, true);
+    struct task *task = take_from(rq, to);
 
     if (task)
         run_queue_add(task, to);

@@ -35,6 +35,7 @@
 #define SLICE_NS 4000000ul
 
 static PERCPU(struct task, idle_task);
+static PERCPU(u64, cpu_user_ns); /* time in user mode; its own CPU writes, interrupts off */
 
 /* ---- Switching ----------------------------------------------------------------------------- */
 
@@ -82,13 +83,21 @@ static void finish_switch(void)
         run_queue_offer();
 }
 
+static void charge_user(struct task *task, u64 now)
+{
+    u64 ns = now - task->time_stamp_ns;
+
+    task->user_ns += ns;
+    *percpu_this(cpu_user_ns) += ns;
+}
+
 static void charge_switch(struct task *from, struct task *to)
 {
     u64 now = clock_ns();
 
     /* An interrupt may have come from user mode without telling the accounts. */
     if (from->in_user)
-        from->user_ns += now - from->time_stamp_ns;
+        charge_user(from, now);
     else
         from->system_ns += now - from->time_stamp_ns;
     from->wait_since_ns = now;
@@ -328,7 +337,7 @@ void sched_account_user_exit(void)
         return;
     u64 now = clock_ns();
 
-    me->user_ns += now - me->time_stamp_ns;
+    charge_user(me, now);
     me->time_stamp_ns = now;
     me->in_user = false;
 }
@@ -390,6 +399,11 @@ u64 sched_switch_count(void)
     for (cpumask_t left = atomic_load(&sched_online_mask); left; left &= left - 1)
         sum += READ_ONCE(percpu_of(run_queue, __builtin_ctzl(left))->switches);
     return sum;
+}
+
+u64 sched_user_ns(unsigned cpu)
+{
+    return READ_ONCE(*percpu_of(cpu_user_ns, cpu));
 }
 
 u64 sched_idle_ns(unsigned cpu)

@@ -49,16 +49,29 @@ static struct task *find_locked(u32 pid)
     return NULL;
 }
 
+static bool (*pid_filter)(u32 pid);
+static bool pids_have_wrapped; /* before that, every number is new; guarded by list_lock */
+
+void task_set_pid_filter(bool (*is_used)(u32 pid))
+{
+    pid_filter = is_used;
+}
+
+/* The filter is asked without the lock: nobody else gets the same number meanwhile. */
 static u32 new_pid(void)
 {
-    spin_lock(&list_lock);
-    do {
+    for (;;) {
+        spin_lock(&list_lock);
+        pids_have_wrapped |= last_pid == PID_MAX;
         last_pid = last_pid == PID_MAX ? PID_FIRST : last_pid + 1;
-    } while (find_locked(last_pid));
-    u32 pid = last_pid;
+        u32 pid = last_pid;
+        bool must_ask = pids_have_wrapped;
+        bool is_used = must_ask && find_locked(pid);
 
-    spin_unlock(&list_lock);
-    return pid;
+        spin_unlock(&list_lock);
+        if (!is_used && !(must_ask && pid_filter && pid_filter(pid)))
+            return pid;
+    }
 }
 
 struct task *task_find(u32 pid)
@@ -216,13 +229,27 @@ int task_join(struct task *task)
     return code;
 }
 
+/* A task in user mode on another CPU has to come into the kernel to see what was marked. */
+static void leave_user_mode(const struct task *task)
+{
+    bool irqs = irq_save_disable();
+    u32 cpu = READ_ONCE(task->cpu);
+
+    if (READ_ONCE(task->on_cpu) && cpu != cpu_index())
+        ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
+    irq_restore(irqs);
+}
+
 void task_kill(struct task *task)
 {
     atomic_store(&task->kill_pending, 1);
-    sched_wake(task); /* a sleep that is not killable finds its condition false and goes on */
-    /* A program in a loop enters the kernel only if it is made to. The lock taken above orders the store before this look. */
-    unsigned cpu = READ_ONCE(task->cpu);
+    if (!sched_wake(task)) /* a sleep that is not killable finds its condition false and goes on */
+        leave_user_mode(task);
+}
 
-    if (atomic_load(&task->on_cpu) && cpu != cpu_index())
-        ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
+void task_interrupt(struct task *task)
+{
+    atomic_store(&task->signal_pending, 1);
+    if (!sched_wake(task)) /* as above */
+        leave_user_mode(task);
 }

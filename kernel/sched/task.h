@@ -16,6 +16,7 @@
 struct mm;
 struct process;
 struct pt_space;
+struct thread;
 struct trap_frame;
 
 enum task_state {
@@ -47,6 +48,7 @@ struct task {
     struct pt_space *space; /* address space to run with; NULL: any (kernel thread) */
     struct mm *mm; /* of mm/; may be set on kernel threads that work in a program's memory */
     struct process *process; /* of kernel/task/ */
+    struct thread *thread;   /* of kernel/task/; NULL for kernel threads */
     u64 fs_base, gs_base;    /* user's, while not running */
 
     void (*start_fn)(void *arg);
@@ -55,6 +57,7 @@ struct task {
     u32 cpu;        /* where it runs, waits to run, or ran last */
     u32 on_cpu;     /* its stack is in use on `cpu`; cleared by the task that follows it there */
     bool is_pinned; /* never moved to another CPU */
+    cpumask_t allowed_cpus; /* 0: all; kernel/sched/affinity.h */
     bool is_idle;   /* a CPU's first task: never queued, runs when nothing else does */
     struct spinlock run_lock;
     struct list run_link; /* run queue; guarded by that queue's lock */
@@ -65,6 +68,7 @@ struct task {
     bool wake_pending;      /* a wake-up came between prepare and sleep; guarded by run_lock */
     bool has_exited;        /* exit_code is valid; joiners go on */
     u32 kill_pending;       /* a fatal signal is pending: killable sleeps end; set by task_kill() */
+    u32 signal_pending;     /* a signal waits to be handled: interruptible sleeps end; set by kernel/task */
     u32 pagefault_disabled; /* > 0: user-memory faults go straight to the exception table */
     u32 mmap_lock_held;     /* debugging aid: modes of mmap_lock held by this task */
 
@@ -125,8 +129,17 @@ static inline bool task_kill_is_pending(const struct task *task)
 {
     return READ_ONCE(task->kill_pending);
 }
+/* Marks that a signal waits to be handled and wakes the task from interruptible sleeps. Any context. */
+void task_interrupt(struct task *task);
+/* Must an interruptible sleep end? Also with a fatal signal. */
+static inline bool task_signal_is_pending(const struct task *task)
+{
+    return READ_ONCE(task->kill_pending) || READ_ONCE(task->signal_pending);
+}
 void task_for_each(void (*fn)(struct task *task, void *ctx),
                    void *ctx);   /* under the list lock: fn must not sleep */
+/* Set by kernel/task: numbers that no new task may get although no task has them (a zombie's, a group's). May take spinlocks. */
+void task_set_pid_filter(bool (*is_used)(u32 pid));
 struct task *task_find(u32 pid); /* => with a reference, or NULL */
 
 void sched_yield(void); /* lets others run. May sleep. */
@@ -154,6 +167,7 @@ bool sched_user_return_hook(void);
 void task_times(const struct task *task, u64 *user_ns, u64 *system_ns);
 u64 sched_switch_count(void);    /* switches of all CPUs since boot */
 u64 sched_idle_ns(unsigned cpu); /* time without anything to run */
+u64 sched_user_ns(unsigned cpu); /* time in user mode, up to its last entry into the kernel */
 /* One line for each sleeping task: pid, name, what it waits for and since when. line NULL: to the
  * log. For panics and gdb. */
 void sched_print_waits(void (*line)(const char *fmt, ...));

@@ -96,11 +96,14 @@ static void wake_by_timer(struct timer *timer)
     sched_wake(container_of(timer, struct wake_timer, timer)->task);
 }
 
-int wait_sleep_killable(struct waiter *w, u64 deadline_ns)
+/* What may end a sleep before its condition holds. */
+typedef bool (*end_early_fn)(const struct task *task);
+
+static int sleep_unless(struct waiter *w, u64 deadline_ns, end_early_fn must_end)
 {
     if (requeue_if_woken(w) || atomic_load(&w->granted))
         return 0;
-    if (task_kill_is_pending(w->task))
+    if (must_end(w->task))
         return -EINTR;
     if (!deadline_ns) {
         sleep_with_reason(w);
@@ -115,6 +118,16 @@ int wait_sleep_killable(struct waiter *w, u64 deadline_ns)
     sleep_with_reason(w);
     timer_cancel_sync(&alarm.timer);
     return 0;
+}
+
+int wait_sleep_killable(struct waiter *w, u64 deadline_ns)
+{
+    return sleep_unless(w, deadline_ns, task_kill_is_pending);
+}
+
+int wait_sleep_interruptible(struct waiter *w, u64 deadline_ns)
+{
+    return sleep_unless(w, deadline_ns, task_signal_is_pending);
 }
 
 void wait_end(struct wait_queue *queue, struct waiter *w)
@@ -257,7 +270,13 @@ int wait_until_granted_killable(struct waiter *w)
 
 /* ---- Sleeping by the clock ----------------------------------------------------------------- */
 
-static int sleep_by_clock(u64 deadline_ns, bool is_killable)
+static bool never(const struct task *task)
+{
+    (void)task;
+    return false;
+}
+
+static int sleep_by_clock(u64 deadline_ns, end_early_fn must_end)
 {
     struct wait_queue nobody_wakes = WAIT_QUEUE_INIT(nobody_wakes);
     struct waiter w;
@@ -268,10 +287,7 @@ static int sleep_by_clock(u64 deadline_ns, bool is_killable)
     wait_begin(&nobody_wakes, &w, "the clock to reach %lu ns", deadline_ns, 0);
     while (!error && clock_ns() < deadline_ns) {
         timer_arm(&alarm.timer, deadline_ns);
-        if (is_killable)
-            error = wait_sleep_killable(&w, 0);
-        else
-            wait_sleep(&w);
+        error = sleep_unless(&w, 0, must_end);
     }
     wait_end(&nobody_wakes, &w);
     timer_cancel_sync(&alarm.timer);
@@ -280,10 +296,15 @@ static int sleep_by_clock(u64 deadline_ns, bool is_killable)
 
 void sleep_until_ns(u64 deadline_ns)
 {
-    sleep_by_clock(deadline_ns, false);
+    sleep_by_clock(deadline_ns, never);
 }
 
 int sleep_until_ns_killable(u64 deadline_ns)
 {
-    return sleep_by_clock(deadline_ns, true);
+    return sleep_by_clock(deadline_ns, task_kill_is_pending);
+}
+
+int sleep_until_ns_interruptible(u64 deadline_ns)
+{
+    return sleep_by_clock(deadline_ns, task_signal_is_pending);
 }

@@ -59,6 +59,8 @@ void wait_sleep(struct waiter *w);
  * lost to a dying task.
  */
 MUST_CHECK int wait_sleep_killable(struct waiter *w, u64 deadline_ns);
+/* The same, and any signal that waits to be handled ends it too (task->signal_pending): -EINTR. */
+MUST_CHECK int wait_sleep_interruptible(struct waiter *w, u64 deadline_ns);
 void wait_end(struct wait_queue *queue, struct waiter *w); /* after it, w->granted is final */
 
 unsigned wait_wake_all(struct wait_queue *queue); /* => number woken. Any context. */
@@ -101,5 +103,6 @@ MUST_CHECK int wait_until_granted_killable(struct waiter *w);
  */
 void sleep_until_ns(u64 deadline_ns);
 MUST_CHECK int sleep_until_ns_killable(u64 deadline_ns);
+MUST_CHECK int sleep_until_ns_interruptible(u64 deadline_ns); /* -EINTR: with any signal */
 
 #endif

@@ -1,83 +1,43 @@
 /*
- * System calls about names, descriptors and what stat(2) tells of a file.
+ * System calls about descriptors: opening, closing, duplicating, fcntl and flock.
  */
-#include "kernel/syscall/syscall.h"
+#include "fs/file_lock.h"
+#include "fs/pipe.h"
+#include "fs/tmpfs.h"
+#include "kernel/syscall/path.h"
+#include "lib/format.h"
 
-#define AT_FDCWD (-100)
-#define AT_SYMLINK_NOFOLLOW 0x100
-#define AT_EACCESS 0x200
-#define AT_NO_AUTOMOUNT 0x800
-#define AT_EMPTY_PATH 0x1000
-#define AT_SYNC_TYPE 0x6000 /* how fresh the answer must be: it always is */
-
-int syscall_path(u64 user_path, char **out)
+static s64 install(struct file *file, u32 flags)
 {
-    char *path = kmalloc(PATH_MAX_BYTES);
-    if (!path)
-        return -ENOMEM;
-    ssize_t n = copy_string_from_user(path, user_path, PATH_MAX_BYTES);
-    if (n < 0) {
-        kfree(path);
-        return n;
-    }
-    *out = path;
-    return 0;
-}
-
-int syscall_base(int dirfd, const char *path, struct syscall_base *base)
-{
-    struct process *process = process_current();
-    if (path[0] == '\0')
-        return -ENOENT;
-    if (path[0] == '/' || dirfd == AT_FDCWD) {
-        *base = (struct syscall_base){.inode = process->working_dir, .path = process->working_path};
-    } else {
-        struct file *file = syscall_file_or_path(dirfd);
-        if (!file)
-            return -EBADF;
-        if ((file->inode->mode & S_IFMT) != S_IFDIR) {
-            file_put(file);
-            return -ENOTDIR;
-        }
-        *base = (struct syscall_base){.inode = file->inode, .path = file->path, .file = file};
-    }
-    inode_hold(base->inode);
-    return 0;
-}
-
-void syscall_base_put(struct syscall_base *base)
-{
-    inode_put(base->inode);
-    if (base->file)
-        file_put(base->file);
-}
-
-static s64 open_at(int dirfd, u64 user_path, u32 flags, u32 mode)
-{
-    struct syscall_base base;
-    char *path = NULL;
-    int error = syscall_path(user_path, &path);
-    if (error)
-        return error;
-    error = syscall_base(dirfd, path, &base);
-    if (error) {
-        kfree(path);
-        return error;
-    }
-    struct file *file = file_open(base.inode, base.path, path, flags, mode, &error);
-    syscall_base_put(&base);
-    kfree(path);
-    if (!file)
-        return error;
-    int fd = fd_install(&process_current()->files, file, 0, flags & O_CLOEXEC);
+    int fd = fd_install(process_current()->files, file, 0, flags & O_CLOEXEC);
     if (fd < 0)
         file_put(file);
     return fd;
 }
 
+static s64 open_at(u64 dirfd, u64 user_path, u32 flags, u32 mode)
+{
+    struct syscall_at at;
+    if (flags & O_TMPFILE)
+        return -EOPNOTSUPP;
+    if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        return -EINVAL;
+    int error = syscall_at_begin(&at, dirfd, user_path);
+    if (error)
+        return error;
+    mode &= ~process_current()->fs->umask & 07777;
+    struct file *file = file_open(at.dir, at.dir_path, at.path, flags, mode, &error);
+    syscall_at_end(&at);
+    if (!file)
+        return error;
+    if (!(flags & O_PATH))
+        file->flags |= O_LARGEFILE; /* every file may be large on x86-64 */
+    return install(file, flags);
+}
+
 s64 sys_open(const u64 *a)
 {
-    return open_at(AT_FDCWD, a[0], a[1], a[2]);
+    return open_at((u64)AT_FDCWD, a[0], a[1], a[2]);
 }
 
 s64 sys_openat(const u64 *a)
@@ -85,17 +45,41 @@ s64 sys_openat(const u64 *a)
     return open_at(a[0], a[1], a[2], a[3]);
 }
 
+s64 sys_creat(const u64 *a)
+{
+    return open_at((u64)AT_FDCWD, a[0], O_CREAT | O_WRONLY | O_TRUNC, a[1]);
+}
+
 s64 sys_close(const u64 *a)
 {
-    return fd_close(&process_current()->files, (int)a[0]);
+    return fd_close(process_current()->files, a[0]);
 }
+
+#define CLOSE_RANGE_CLOEXEC 4
+
+s64 sys_close_range(const u64 *a)
+{
+    struct fd_table *files = process_current()->files;
+    u32 first = a[0], last = MIN((u32)a[1], READ_ONCE(files->capacity));
+    if ((a[2] & ~(u64)CLOSE_RANGE_CLOEXEC) || (u32)a[1] < first)
+        return -EINVAL;
+    for (u32 fd = first; fd <= last; fd++) {
+        if (a[2] & CLOSE_RANGE_CLOEXEC)
+            fd_flags(files, fd, 1);
+        else
+            fd_close(files, fd);
+    }
+    return 0;
+}
+
+/* ---- Duplicating ---- */
 
 static s64 duplicate(u64 fd, int min, bool close_on_exec)
 {
     struct file *file = syscall_file_or_path(fd);
     if (!file)
         return -EBADF;
-    int new_fd = fd_install(&process_current()->files, file, min, close_on_exec);
+    int new_fd = fd_install(process_current()->files, file, min, close_on_exec);
     if (new_fd < 0)
         file_put(file);
     return new_fd;
@@ -111,7 +95,7 @@ static s64 duplicate_to(u64 fd, u64 target, bool close_on_exec)
     struct file *file = syscall_file_or_path(fd);
     if (!file)
         return -EBADF;
-    int result = fd_replace(&process_current()->files, target, file, close_on_exec);
+    int result = fd_replace(process_current()->files, target, file, close_on_exec);
     if (result < 0)
         file_put(file);
     return result;
@@ -119,359 +103,250 @@ static s64 duplicate_to(u64 fd, u64 target, bool close_on_exec)
 
 s64 sys_dup2(const u64 *a)
 {
-    if ((int)a[0] != (int)a[1])
+    if ((u32)a[0] != (u32)a[1])
         return duplicate_to(a[0], a[1], false);
-    return fd_flags(&process_current()->files, a[0], -1) < 0 ? -EBADF : (int)a[0];
+    return fd_flags(process_current()->files, a[0], -1) < 0 ? -EBADF : (s64)a[0];
 }
 
 s64 sys_dup3(const u64 *a)
 {
-    if ((int)a[0] == (int)a[1] || ((u32)a[2] & ~(u32)O_CLOEXEC))
+    if ((u32)a[0] == (u32)a[1] || (a[2] & ~(u64)O_CLOEXEC))
         return -EINVAL;
     return duplicate_to(a[0], a[1], a[2] & O_CLOEXEC);
 }
 
-enum { F_DUPFD = 0, F_GETFD = 1, F_SETFD = 2, F_GETFL = 3, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030 };
-#define SETTABLE_FLAGS (O_APPEND | O_NONBLOCK)
+/* ---- Locks ---- */
 
-static s64 file_flags(u64 fd, bool set, u32 flags)
+/* struct flock of Linux x86-64. */
+struct flock64 {
+    s16 type, whence;
+    u32 pad0;
+    s64 start, len;
+    s32 pid;
+    u32 pad1;
+};
+_Static_assert(sizeof(struct flock64) == 32, "struct flock of x86-64");
+
+enum { F_RDLCK = 0, F_WRLCK = 1, F_UNLCK = 2 };
+enum { LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8 };
+
+/* The range of a struct flock as first and last byte. => 0, -EINVAL, -EOVERFLOW */
+static int range_of(struct file *file, const struct flock64 *lock, struct file_lock_spec *spec)
 {
-    struct file *file = set ? syscall_file(fd) : syscall_file_or_path(fd);
+    s64 start = lock->start, last;
+    if (lock->whence == SEEK_CUR)
+        start += file->pos;
+    else if (lock->whence == SEEK_END)
+        start += READ_ONCE(file->inode->cache.size_bytes);
+    else if (lock->whence != SEEK_SET)
+        return -EINVAL;
+    if (__builtin_add_overflow(start, lock->len - (lock->len > 0), &last))
+        return -EOVERFLOW;
+    if (lock->len < 0) { /* the bytes before start */
+        s64 behind = start;
+        start = last;
+        last = behind - 1;
+    }
+    if (start < 0)
+        return -EINVAL;
+    spec->first = start;
+    spec->last = lock->len == 0 ? FILE_LOCK_TO_END : (u64)last;
+    return 0;
+}
+
+static int spec_of(struct file *file, const struct flock64 *lock, bool of_file,
+                   struct file_lock_spec *spec)
+{
+    static const enum file_lock_mode modes[] = {FILE_LOCK_SHARED, FILE_LOCK_EXCLUSIVE, FILE_LOCK_NONE};
+    if (lock->type < F_RDLCK || lock->type > F_UNLCK || (of_file && lock->pid))
+        return -EINVAL;
+    *spec = (struct file_lock_spec){
+        .kind = FILE_LOCK_RANGE,
+        .mode = modes[lock->type],
+        .owner = of_file ? (const void *)file : (const void *)process_current()->files,
+        .pid = of_file ? -1 : (s32)process_current()->pid,
+    };
+    return range_of(file, lock, spec);
+}
+
+static s64 get_lock(struct file *file, struct flock64 *lock, struct file_lock_spec *spec, u64 user)
+{
+    if (spec->mode == FILE_LOCK_NONE)
+        return -EINVAL;
+    if (file_lock_test(file->inode, spec)) {
+        lock->type = spec->mode == FILE_LOCK_SHARED ? F_RDLCK : F_WRLCK;
+        lock->whence = SEEK_SET;
+        lock->start = spec->first;
+        lock->len = spec->last == FILE_LOCK_TO_END ? 0 : spec->last - spec->first + 1;
+        lock->pid = spec->pid;
+    } else {
+        lock->type = F_UNLCK;
+    }
+    return copy_to_user(user, lock, sizeof(*lock));
+}
+
+static s64 set_lock(struct file *file, const struct file_lock_spec *spec, bool waits)
+{
+    if ((spec->mode == FILE_LOCK_SHARED && !file->mapped.can_read) ||
+        (spec->mode == FILE_LOCK_EXCLUSIVE && !file->mapped.can_write))
+        return -EBADF;
+    return file_lock_set(file->inode, spec, waits);
+}
+
+enum lock_request { LOCK_GET, LOCK_SET, LOCK_WAIT };
+
+static s64 lock_range(struct file *file, enum lock_request request, bool of_file, u64 user)
+{
+    struct flock64 lock;
+    struct file_lock_spec spec;
+    if (copy_from_user(&lock, user, sizeof(lock)))
+        return -EFAULT;
+    int error = spec_of(file, &lock, of_file, &spec);
+    if (error)
+        return error;
+    if (request == LOCK_GET)
+        return get_lock(file, &lock, &spec, user);
+    return set_lock(file, &spec, request == LOCK_WAIT);
+}
+
+s64 sys_flock(const u64 *a)
+{
+    struct file_lock_spec spec = {.kind = FILE_LOCK_WHOLE, .last = FILE_LOCK_TO_END};
+    switch (a[1] & ~(u64)LOCK_NB) {
+    case LOCK_SH: spec.mode = FILE_LOCK_SHARED; break;
+    case LOCK_EX: spec.mode = FILE_LOCK_EXCLUSIVE; break;
+    case LOCK_UN: spec.mode = FILE_LOCK_NONE; break;
+    default: return -EINVAL;
+    }
+    struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    if (set)
-        file->flags = (file->flags & ~SETTABLE_FLAGS) | (flags & SETTABLE_FLAGS);
-    s64 result = set ? 0 : (s64)(file->flags & ~(u32)O_CLOEXEC);
+    spec.owner = file;
+    s64 result = file->flags & O_PATH ? -EBADF : file_lock_set(file->inode, &spec, !(a[1] & LOCK_NB));
     file_put(file);
     return result;
+}
+
+/* ---- fcntl ---- */
+
+enum {
+    F_DUPFD = 0, F_GETFD = 1, F_SETFD = 2, F_GETFL = 3, F_SETFL = 4, F_GETLK = 5, F_SETLK = 6, F_SETLKW = 7,
+    F_SETOWN = 8, F_GETOWN = 9, F_OFD_GETLK = 36, F_OFD_SETLK = 37, F_OFD_SETLKW = 38, F_DUPFD_CLOEXEC = 1030,
+    F_SETPIPE_SZ = 1031, F_GETPIPE_SZ = 1032, F_GET_SEALS = 1034,
+};
+#define SETTABLE_FLAGS (O_APPEND | O_NONBLOCK)
+#define F_SEAL_SEAL 1
+
+static s64 set_pipe_size(struct file *file, u64 wanted)
+{
+    s64 capacity = pipe_capacity(file);
+    if (capacity < 0)
+        return capacity;
+    return wanted <= (u64)capacity ? capacity : -EPERM;
+}
+
+static s64 control_file(struct file *file, u32 command, u64 argument)
+{
+    switch (command) {
+    case F_GETFL: return file->flags & ~(u32)O_CLOEXEC;
+    case F_SETFL:
+        file->flags = (file->flags & ~SETTABLE_FLAGS) | (argument & SETTABLE_FLAGS);
+        return 0;
+    case F_GETLK: return lock_range(file, LOCK_GET, false, argument);
+    case F_SETLK: return lock_range(file, LOCK_SET, false, argument);
+    case F_SETLKW: return lock_range(file, LOCK_WAIT, false, argument);
+    case F_OFD_GETLK: return lock_range(file, LOCK_GET, true, argument);
+    case F_OFD_SETLK: return lock_range(file, LOCK_SET, true, argument);
+    case F_OFD_SETLKW: return lock_range(file, LOCK_WAIT, true, argument);
+    case F_SETOWN:
+    case F_GETOWN: return 0; /* nothing sends SIGIO */
+    case F_SETPIPE_SZ: return set_pipe_size(file, argument);
+    case F_GETPIPE_SZ: return pipe_capacity(file);
+    case F_GET_SEALS: return F_SEAL_SEAL; /* there are none and there can be none */
+    default: return -EINVAL;
+    }
+}
+
+static bool works_on_names(u32 command)
+{
+    return command == F_GETFL;
 }
 
 s64 sys_fcntl(const u64 *a)
 {
-    struct fd_table *files = &process_current()->files;
+    struct fd_table *files = process_current()->files;
     u32 command = a[1];
-    switch (command) {
-    case F_DUPFD:
-    case F_DUPFD_CLOEXEC:
-        if (fd_flags(files, a[0], -1) < 0)
-            return -EBADF;
-        return (u32)a[2] >= FD_MAX ? -EINVAL : duplicate(a[0], a[2], command == F_DUPFD_CLOEXEC);
-    case F_GETFD:
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+        return a[2] >= limit_current(LIMIT_NOFILE) ? -EINVAL
+                                                   : duplicate(a[0], a[2], command == F_DUPFD_CLOEXEC);
+    if (command == F_GETFD)
         return fd_flags(files, a[0], -1);
-    case F_SETFD: {
+    if (command == F_SETFD) {
         int result = fd_flags(files, a[0], a[2] & 1);
         return MIN(result, 0);
     }
-    case F_GETFL:
-        return file_flags(a[0], false, 0);
-    case F_SETFL:
-        return file_flags(a[0], true, a[2]);
-    default:
-        return fd_flags(files, a[0], -1) < 0 ? -EBADF : -EINVAL;
-    }
-}
-
-/* struct stat of Linux x86-64. */
-struct stat64 {
-    u64 dev, ino, nlink;
-    u32 mode, uid, gid, pad0;
-    u64 rdev;
-    s64 size, blksize, blocks;
-    s64 atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns;
-    s64 unused[3];
-};
-_Static_assert(sizeof(struct stat64) == 144, "struct stat of x86-64");
-
-static int copy_stat(struct inode *inode, u64 user)
-{
-    struct stat64 st = {
-        .dev = inode->super ? inode->super->dev : 0,
-        .ino = inode->ino,
-        .nlink = inode->nlink,
-        .mode = inode->mode,
-        .uid = inode->uid,
-        .gid = inode->gid,
-        .rdev = inode->rdev,
-        .size = READ_ONCE(inode->cache.size_bytes),
-        .blksize = inode->super ? MAX(inode->super->block_bytes, 512u) : PAGE_SIZE,
-        .blocks = inode->blocks_512,
-        .atime = inode->atime,
-        .mtime = inode->mtime,
-        .ctime = inode->ctime,
-    };
-    return copy_to_user(user, &st, sizeof(st));
-}
-
-/* Looks the path of an *at call up. */
-static int lookup_at(int dirfd, u64 user_path, bool follow, bool may_be_empty, struct inode **out)
-{
-    struct syscall_base base;
-    char *path = NULL;
-    int error = syscall_path(user_path, &path);
-    if (error)
-        return error;
-    if (path[0] == '\0' && may_be_empty) {
-        struct file *file = dirfd == AT_FDCWD ? NULL : syscall_file_or_path(dirfd);
-        *out = file ? file->inode : dirfd == AT_FDCWD ? process_current()->working_dir : NULL;
-        error = *out ? 0 : -EBADF;
-        if (*out)
-            inode_hold(*out);
-        if (file)
-            file_put(file);
-    } else if ((error = syscall_base(dirfd, path, &base)) == 0) {
-        error = vfs_lookup(base.inode, base.path, path, follow, out, NULL);
-        syscall_base_put(&base);
-    }
-    kfree(path);
-    return error;
-}
-
-static s64 stat_at(int dirfd, u64 user_path, u64 user_stat, bool follow, bool may_be_empty)
-{
-    struct inode *inode;
-    int error = lookup_at(dirfd, user_path, follow, may_be_empty, &inode);
-    if (error)
-        return error;
-    error = copy_stat(inode, user_stat);
-    inode_put(inode);
-    return error;
-}
-
-s64 sys_stat(const u64 *a)
-{
-    return stat_at(AT_FDCWD, a[0], a[1], true, false);
-}
-
-s64 sys_lstat(const u64 *a)
-{
-    return stat_at(AT_FDCWD, a[0], a[1], false, false);
-}
-
-s64 sys_newfstatat(const u64 *a)
-{
-    if ((u32)a[3] & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_SYNC_TYPE))
-        return -EINVAL;
-    return stat_at(a[0], a[1], a[2], !(a[3] & AT_SYMLINK_NOFOLLOW), a[3] & AT_EMPTY_PATH);
-}
-
-s64 sys_fstat(const u64 *a)
-{
     struct file *file = syscall_file_or_path(a[0]);
     if (!file)
         return -EBADF;
-    int error = copy_stat(file->inode, a[1]);
-    file_put(file);
-    return error;
-}
-
-#define ACCESS_EXEC 1
-#define ACCESS_WRITE 2
-
-/* Everybody is root: what exists can be read; written unless its file system cannot; executed if anybody may. */
-static s64 access_at(int dirfd, u64 user_path, u32 mode, u32 flags)
-{
-    struct inode *inode;
-    if ((mode & ~7u) || (flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)))
-        return -EINVAL;
-    int error = lookup_at(dirfd, user_path, !(flags & AT_SYMLINK_NOFOLLOW), flags & AT_EMPTY_PATH, &inode);
-    if (error)
-        return error;
-    bool is_file = (inode->mode & S_IFMT) == S_IFREG;
-    if ((mode & ACCESS_WRITE) && inode->super && inode->super->is_read_only)
-        error = -EROFS;
-    else if ((mode & ACCESS_EXEC) && is_file && !(inode->mode & 0111))
-        error = -EACCES;
-    inode_put(inode);
-    return error;
-}
-
-s64 sys_access(const u64 *a)
-{
-    return access_at(AT_FDCWD, a[0], a[1], 0);
-}
-
-s64 sys_faccessat(const u64 *a)
-{
-    return access_at(a[0], a[1], a[2], 0);
-}
-
-s64 sys_faccessat2(const u64 *a)
-{
-    return access_at(a[0], a[1], a[2], a[3]);
-}
-
-static s64 readlink_at(int dirfd, u64 user_path, u64 buf, s64 size)
-{
-    struct inode *inode;
-    if (size <= 0)
-        return -EINVAL;
-    s64 result = lookup_at(dirfd, user_path, false, false, &inode);
-    if (result)
-        return result;
-    char *target = kmalloc(PATH_MAX_BYTES);
-    if (!target)
-        result = -ENOMEM;
-    else if ((inode->mode & S_IFMT) != S_IFLNK || !inode->ops->readlink)
-        result = -EINVAL;
-    else
-        result = inode->ops->readlink(inode, target, PATH_MAX_BYTES);
-    if (result > 0) {
-        result = MIN(result, size);
-        if (copy_to_user(buf, target, result))
-            result = -EFAULT;
-    }
-    kfree(target);
-    inode_put(inode);
-    return result;
-}
-
-s64 sys_readlink(const u64 *a)
-{
-    return readlink_at(AT_FDCWD, a[0], a[1], (int)a[2]);
-}
-
-s64 sys_readlinkat(const u64 *a)
-{
-    return readlink_at(a[0], a[1], a[2], (int)a[3]);
-}
-
-s64 sys_getcwd(const u64 *a)
-{
-    const char *path = process_current()->working_path;
-    size_t n = strlen(path) + 1;
-    if (a[1] < n)
-        return -ERANGE;
-    return copy_to_user(a[0], path, n) ? -EFAULT : (s64)n;
-}
-
-s64 sys_chdir(const u64 *a)
-{
-    struct process *process = process_current();
-    struct inode *inode;
-    char *path = NULL, *full = kmalloc(PATH_MAX_BYTES);
-    int error = full ? syscall_path(a[0], &path) : -ENOMEM;
-    if (error) {
-        kfree(full);
-        return error;
-    }
-    error = vfs_lookup(process->working_dir, process->working_path, path, true, &inode, full);
-    if (!error && (inode->mode & S_IFMT) != S_IFDIR) {
-        inode_put(inode);
-        error = -ENOTDIR;
-    }
-    if (!error) {
-        inode_put(process->working_dir);
-        process->working_dir = inode;
-        strlcpy(process->working_path, full, sizeof(process->working_path));
-    }
-    kfree(path);
-    kfree(full);
-    return error;
-}
-
-/* struct linux_dirent64: fixed part, then the name. */
-struct dirent_head {
-    u64 ino;
-    s64 next_pos;
-    u16 reclen;
-    u8 type;
-} PACKED;
-#define DIRENT_NAME_OFFSET 19
-
-/* Entries are collected in kernel memory and copied when the directory's lock is free again. */
-struct dirent_buffer {
-    char *bytes;
-    size_t used, size;
-    bool is_full; /* there was one more, for which there was no room */
-};
-
-static int emit_entry(void *ctx, const char *name, size_t len, u64 ino, unsigned type, u64 next_pos)
-{
-    struct dirent_buffer *b = ctx;
-    size_t reclen = ALIGN_UP(DIRENT_NAME_OFFSET + len + 1, 8ul);
-    if (len > NAME_MAX_BYTES || b->used + reclen > b->size) {
-        b->is_full = true;
-        return 1;
-    }
-    char *at = b->bytes + b->used;
-    struct dirent_head head = {ino, next_pos, reclen, type};
-    memset(at, 0, reclen);
-    memcpy(at, &head, sizeof(head));
-    memcpy(at + DIRENT_NAME_OFFSET, name, len);
-    b->used += reclen;
-    return 0;
-}
-
-#define DIRENT_BUFFER_MAX 32768ul
-
-s64 sys_getdents64(const u64 *a)
-{
-    struct file *file = syscall_file(a[0]);
-    if (!file)
-        return -EBADF;
-    struct dirent_buffer b = {.size = MIN((u32)a[2], DIRENT_BUFFER_MAX), .bytes = kmalloc(DIRENT_BUFFER_MAX)};
-    s64 result = b.bytes ? file_iterate(file, emit_entry, &b) : -ENOMEM;
-    if (b.used)
-        result = copy_to_user(a[1], b.bytes, b.used) ? -EFAULT : (s64)b.used;
-    else if (!result && b.is_full)
-        result = -EINVAL; /* not even one entry fits */
-    kfree(b.bytes);
+    s64 result = -EBADF;
+    if (!(file->flags & O_PATH) || works_on_names(command))
+        result = control_file(file, command, a[2]);
     file_put(file);
     return result;
 }
 
-/* struct statfs of Linux x86-64. */
-struct statfs64 {
-    s64 type, bsize;
-    u64 blocks, bfree, bavail, files, ffree;
-    s32 fsid[2];
-    s64 namelen, frsize, flags, spare[4];
-};
-_Static_assert(sizeof(struct statfs64) == 120, "struct statfs of x86-64");
+/* ---- Files without a name ---- */
 
-#define EXT2_MAGIC 0xef53
-#define STATFS_FLAG_READ_ONLY 1
+#define MFD_CLOEXEC       1u
+#define MFD_ALLOW_SEALING 2u
+#define MFD_NOEXEC_SEAL   8u
+#define MFD_EXEC          16u
+#define MFD_NAME_MAX      249 /* so that "memfd:" and it fit a name */
 
-static int copy_statfs(struct inode *inode, u64 user)
+s64 sys_memfd_create(const u64 *a)
 {
-    struct super_block *sb = inode->super;
-    struct statfs64 st = {.namelen = NAME_MAX_BYTES, .bsize = PAGE_SIZE, .frsize = PAGE_SIZE};
-    if (sb) {
-        st.type = strcmp(sb->type, "ext2") == 0 ? EXT2_MAGIC : 0;
-        st.bsize = st.frsize = sb->block_bytes ? sb->block_bytes : PAGE_SIZE;
-        st.flags = sb->is_read_only ? STATFS_FLAG_READ_ONLY : 0;
-        if (sb->statfs)
-            sb->statfs(sb, &st.blocks, &st.bfree, &st.files, &st.ffree);
-        st.bavail = st.bfree;
-    }
-    return copy_to_user(user, &st, sizeof(st));
+    char name[MFD_NAME_MAX + 1], shown[sizeof("/memfd: (deleted)") + MFD_NAME_MAX];
+    u32 flags = a[1];
+    int error;
+    if (flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | MFD_EXEC))
+        return -EINVAL;
+    ssize_t n = copy_string_from_user(name, a[0], sizeof(name));
+    if (n < 0)
+        return n == -ENAMETOOLONG ? -EINVAL : n;
+    format_to(shown, sizeof(shown), "/memfd:%s (deleted)", name);
+    struct file *file = tmpfs_open_unnamed(shown, 0, TMPFS_MEMFD, &error);
+    if (!file)
+        return error;
+    file->flags |= O_LARGEFILE;
+    return install(file, flags & MFD_CLOEXEC ? O_CLOEXEC : 0);
 }
 
-s64 sys_statfs(const u64 *a)
+s64 sys_pipe2(const u64 *a)
 {
-    struct inode *inode;
-    int error = lookup_at(AT_FDCWD, a[0], true, false, &inode);
+    struct fd_table *files = process_current()->files;
+    struct file *ends[2];
+    s32 fds[2];
+    if (a[1] & ~(u64)(O_CLOEXEC | O_NONBLOCK))
+        return -EINVAL;
+    int error = pipe_create(a[1], ends);
     if (error)
         return error;
-    error = copy_statfs(inode, a[1]);
-    inode_put(inode);
+    fds[0] = install(ends[0], a[1]);
+    if (fds[0] < 0) {
+        file_put(ends[1]);
+        return fds[0];
+    }
+    fds[1] = install(ends[1], a[1]);
+    if (fds[1] >= 0 && copy_to_user(a[0], fds, sizeof(fds)) == 0)
+        return 0;
+    error = fds[1] < 0 ? fds[1] : -EFAULT;
+    fd_close(files, fds[0]);
+    if (fds[1] >= 0)
+        fd_close(files, fds[1]);
     return error;
 }
 
-s64 sys_fstatfs(const u64 *a)
+s64 sys_pipe(const u64 *a)
 {
-    struct file *file = syscall_file_or_path(a[0]);
-    if (!file)
-        return -EBADF;
-    int error = copy_statfs(file->inode, a[1]);
-    file_put(file);
-    return error;
-}
-
-s64 sys_umask(const u64 *a)
-{
-    struct process *process = process_current();
-    u32 old = process->umask;
-    process->umask = a[0] & 0777;
-    return old;
+    return sys_pipe2((const u64[]){a[0], 0});
 }

@@ -1,9 +1,10 @@
 /*
  * System calls that tell about the system: names, clocks, randomness.
  */
+#include "fs/proc/proc.h"
 #include "kernel/cpu/clock.h"
-#include "kernel/sched/wait.h"
 #include "kernel/syscall/syscall.h"
+#include "kernel/syscall/timespec.h"
 #include "lib/hash.h"
 #include "mm/core/frames.h"
 #include "mm/page_cache.h"
@@ -26,8 +27,6 @@ s64 sys_uname(const u64 *a)
     return copy_to_user(a[0], &names, sizeof(names));
 }
 
-#define NS_PER_SECOND 1000000000ul
-
 struct sysinfo {
     s64 uptime;
     u64 loads[3], totalram, freeram, sharedram, bufferram, totalswap, freeswap;
@@ -49,22 +48,17 @@ s64 sys_sysinfo(const u64 *a)
     struct sysinfo info = {.uptime = clock_ns() / NS_PER_SECOND,
                            .totalram = frames_total() * PAGE_SIZE,
                            .freeram = frames_free_count() * PAGE_SIZE,
-                           .bufferram = page_cache_total_pages() * PAGE_SIZE,
+                           .bufferram = proc_buffer_pages() * PAGE_SIZE,
                            .mem_unit = 1};
     process_for_each(count_process, &info.procs);
     return copy_to_user(a[0], &info, sizeof(info));
 }
 
 #define RANDOM_CHUNK 64
-#define GRND_ALL 7u    /* NONBLOCK, RANDOM, INSECURE: all the same here */
-#define GRND_EITHER 6u /* RANDOM and INSECURE exclude each other */
 
 /* Good enough for hash seeds and temporary names, not for keys. */
 s64 sys_getrandom(const u64 *a)
 {
-    u32 flags = a[2];
-    if ((flags & ~GRND_ALL) || (flags & GRND_EITHER) == GRND_EITHER)
-        return -EINVAL;
     size_t len = MIN(a[1], 0x2000000ul);
     for (size_t done = 0; done < len; done += RANDOM_CHUNK) {
         u64 chunk[RANDOM_CHUNK / sizeof(u64)];
@@ -79,17 +73,7 @@ s64 sys_getrandom(const u64 *a)
     return len;
 }
 
-enum {
-    CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_PROCESS_CPUTIME = 2, CLOCK_THREAD_CPUTIME = 3,
-    CLOCK_MONOTONIC_RAW = 4, CLOCK_REALTIME_COARSE = 5, CLOCK_MONOTONIC_COARSE = 6, CLOCK_BOOTTIME = 7,
-};
-
-struct timespec {
-    s64 sec, nsec;
-};
-
-/* => 0, -EINVAL for a clock that does not exist */
-static int clock_read(s32 id, u64 *ns)
+int syscall_clock_read(s32 id, u64 *ns)
 {
     u64 user_ns, system_ns;
     switch (id) {
@@ -116,10 +100,10 @@ static int clock_read(s32 id, u64 *ns)
 s64 sys_clock_gettime(const u64 *a)
 {
     u64 ns;
-    int error = clock_read(a[0], &ns);
+    int error = syscall_clock_read(a[0], &ns);
     if (error)
         return error;
-    struct timespec ts = {ns / NS_PER_SECOND, ns % NS_PER_SECOND};
+    struct timespec ts = timespec_of(ns);
     return copy_to_user(a[1], &ts, sizeof(ts));
 }
 
@@ -127,7 +111,7 @@ s64 sys_clock_getres(const u64 *a)
 {
     u64 ns;
     struct timespec ts = {0, 1};
-    int error = clock_read(a[0], &ns);
+    int error = syscall_clock_read(a[0], &ns);
     if (error)
         return error;
     return a[1] ? copy_to_user(a[1], &ts, sizeof(ts)) : 0;
@@ -148,34 +132,6 @@ s64 sys_time(const u64 *a)
     if (a[0] && copy_to_user(a[0], &seconds, sizeof(seconds)))
         return -EFAULT;
     return seconds;
-}
-
-/* Only a fatal signal ends it early, after which nobody reads the rest. */
-static s64 sleep_for(u64 user_ts, u64 now_ns, bool is_absolute)
-{
-    struct timespec ts;
-    if (copy_from_user(&ts, user_ts, sizeof(ts)))
-        return -EFAULT;
-    if (ts.sec < 0 || ts.nsec < 0 || ts.nsec >= (s64)NS_PER_SECOND)
-        return -EINVAL;
-    u64 ns = MIN((u64)ts.sec, ~0ul / NS_PER_SECOND / 4) * NS_PER_SECOND + ts.nsec;
-    if (is_absolute)
-        ns = ns > now_ns ? ns - now_ns : 0;
-    return sleep_until_ns_killable(clock_ns() + ns);
-}
-
-s64 sys_nanosleep(const u64 *a)
-{
-    return sleep_for(a[0], 0, false);
-}
-
-#define TIMER_ABSTIME 1
-
-s64 sys_clock_nanosleep(const u64 *a)
-{
-    u64 now;
-    int error = (s32)a[0] == CLOCK_THREAD_CPUTIME ? -EOPNOTSUPP : clock_read(a[0], &now);
-    return error ? error : sleep_for(a[2], now, a[1] & TIMER_ABSTIME);
 }
 
 s64 sys_getcpu(const u64 *a)

@@ -2,6 +2,7 @@
  * System calls that move bytes of open files, or talk about their pages.
  */
 #include "kernel/syscall/syscall.h"
+#include "kernel/task/signal.h"
 #include "mm/file_read.h"
 
 #define IOV_MAX 1024
@@ -13,6 +14,14 @@ struct iovec {
 };
 
 typedef ssize_t (*transfer_fn)(struct file *file, u64 user_buf, size_t len, u64 *pos);
+
+/* Nobody reads any more: the writer gets the signal too. */
+static s64 with_signal(s64 result)
+{
+    if (result == -EPIPE)
+        signal_send_self(SIGPIPE);
+    return result;
+}
 
 static bool may(const struct file *file, transfer_fn transfer)
 {
@@ -38,7 +47,7 @@ s64 sys_read(const u64 *a)
 
 s64 sys_write(const u64 *a)
 {
-    return transfer_one(a[0], a[1], a[2], file_write);
+    return with_signal(transfer_one(a[0], a[1], a[2], file_write));
 }
 
 static s64 transfer_at(u64 fd, u64 buf, u64 len, s64 pos, transfer_fn transfer)
@@ -123,13 +132,45 @@ s64 sys_readv(const u64 *a)
 
 s64 sys_writev(const u64 *a)
 {
-    return transfer_vector(a[0], a[1], a[2], NULL, file_write);
+    return with_signal(transfer_vector(a[0], a[1], a[2], NULL, file_write));
 }
 
 s64 sys_preadv(const u64 *a)
 {
     u64 pos = a[3];
     return (s64)pos < 0 ? -EINVAL : transfer_vector(a[0], a[1], a[2], &pos, file_read);
+}
+
+s64 sys_pwritev(const u64 *a)
+{
+    u64 pos = a[3];
+    return (s64)pos < 0 ? -EINVAL : transfer_vector(a[0], a[1], a[2], &pos, file_write);
+}
+
+#define RWF_HIPRI  1u
+#define RWF_DSYNC  2u
+#define RWF_SYNC   4u
+#define RWF_IGNORED (RWF_HIPRI | RWF_DSYNC | RWF_SYNC)
+
+/* preadv2 and pwritev2(fd, iov, n, pos, high half of pos, flags): position -1 is the file's own. */
+static s64 transfer_vector2(const u64 *a, transfer_fn transfer)
+{
+    u64 pos = a[3];
+    if ((u32)a[5] & ~RWF_IGNORED)
+        return -EOPNOTSUPP;
+    if ((s64)pos < -1)
+        return -EINVAL;
+    return transfer_vector(a[0], a[1], a[2], (s64)pos == -1 ? NULL : &pos, transfer);
+}
+
+s64 sys_preadv2(const u64 *a)
+{
+    return transfer_vector2(a, file_read);
+}
+
+s64 sys_pwritev2(const u64 *a)
+{
+    return with_signal(transfer_vector2(a, file_write));
 }
 
 s64 sys_lseek(const u64 *a)
@@ -245,8 +286,10 @@ s64 sys_fsync(const u64 *a)
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
+    bool has_data = inode_is(file->inode, S_IFREG) || inode_is_dir(file->inode) || inode_is(file->inode, S_IFBLK);
+    s64 result = file->flags & O_PATH ? -EBADF : has_data ? 0 : -EINVAL;
     file_put(file);
-    return 0;
+    return result;
 }
 
 s64 sys_sync(const u64 *a)

@@ -1,27 +1,53 @@
 /*
  * System calls about the address space; the work is mm's.
  */
+#include "fs/tmpfs.h"
 #include "kernel/syscall/syscall.h"
 #include "mm/mmap.h"
 
-#define PROT_UNKNOWN (1u << 31)
+/* Memory that fork shares: a file in memory without a name. => 0, -ENOMEM, -ENOSPC; *file NULL: no such mapping */
+static int open_shared_memory(const u64 *a, struct file **file)
+{
+    int error = 0;
+    *file = NULL;
+    if ((a[3] & MAP_TYPE) == MAP_SHARED && a[1] && a[1] <= USER_ADDRESS_END)
+        *file = tmpfs_open_unnamed("/dev/zero (deleted)", ALIGN_UP(a[1], PAGE_SIZE), TMPFS_SHARED_ANON, &error);
+    return error;
+}
 
-/* mmap(addr, length, prot, flags, fd, offset). A write-only file is refused as that, by mm. */
+/*
+ * What stands behind a mapping. *file NULL: nothing (private memory); *offset becomes 0 where it has no meaning.
+ * => 0 with a reference; -EBADF, -ENODEV, -ENOMEM, -ENOSPC
+ */
+static int open_behind(const u64 *a, struct file **file, u64 *offset)
+{
+    *offset = a[5];
+    if (!(a[3] & MAP_ANONYMOUS)) {
+        *file = syscall_file(a[4]);
+        if (!*file)
+            return -EBADF;
+        if ((*file)->ops->can_map || !(*file)->mapped.can_read) /* a write-only one is refused as that, by mm */
+            return 0;
+        bool maps_anonymous = (*file)->ops->maps_anonymous;
+        file_put(*file);
+        if (!maps_anonymous)
+            return -ENODEV;
+    }
+    *offset = 0;
+    return open_shared_memory(a, file);
+}
+
+/* mmap(addr, length, prot, flags, fd, offset) */
 s64 sys_mmap(const u64 *a)
 {
-    struct file *file = NULL;
+    struct file *file;
+    u64 offset;
     if (a[5] % PAGE_SIZE)
         return -EINVAL;
-    if (!(a[3] & MAP_ANONYMOUS)) {
-        file = syscall_file(a[4]);
-        if (!file)
-            return -EBADF;
-        if (file->mapped.can_read && !file->ops->can_map) {
-            file_put(file);
-            return -ENODEV;
-        }
-    }
-    s64 result = mm_mmap(process_current()->mm, a[0], a[1], a[2], a[3], file ? &file->mapped : NULL, a[5]);
+    int error = open_behind(a, &file, &offset);
+    if (error)
+        return error;
+    s64 result = mm_mmap(process_current()->mm, a[0], a[1], a[2], a[3], file ? &file->mapped : NULL, offset);
     if (file)
         file_put(file);
     return result;
@@ -34,8 +60,7 @@ s64 sys_munmap(const u64 *a)
 
 s64 sys_mprotect(const u64 *a)
 {
-    u32 unknown = a[2] >> 32 ? PROT_UNKNOWN : 0; /* the upper half counts, too */
-    return mm_mprotect(process_current()->mm, a[0], a[1], (u32)a[2] | unknown);
+    return mm_mprotect(process_current()->mm, a[0], a[1], a[2]);
 }
 
 s64 sys_brk(const u64 *a)

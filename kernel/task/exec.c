@@ -168,7 +168,9 @@ static int load(struct image *image, const struct exec_arguments *arguments, str
     struct exec_auxiliary aux = {.phdr = image->phdr,
                                  .phnum = image->header.phnum,
                                  .entry = image->header.entry + image->bias,
-                                 .exec_path = arguments->argc ? arguments->argv[0] : image->file->path};
+                                 .exec_path = arguments->exec_path ? arguments->exec_path
+                                              : arguments->argc    ? arguments->argv[0]
+                                                                   : image->file->path};
     u64 rsp;
     error = exec_build_stack(mm, arguments, &aux, &rsp);
     if (error == -EEXIST)

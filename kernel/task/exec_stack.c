@@ -22,8 +22,7 @@
 
 #define STACK_TOP USER_ADDRESS_END
 #define STACK_FIRST_BYTES (132ul * 1024)
-#define STACK_LIMIT_BYTES (8ul << 20)
-#define STRINGS_MAX_BYTES (128ul * 1024)
+#define STRINGS_SHARE 4 /* of the stack limit */
 #define AUX_PAIRS 20
 #define CLOCK_TICKS 100
 #define MIN_SIGNAL_STACK 2048
@@ -65,7 +64,7 @@ static int map_stack(struct mm *mm)
     if (addr < 0)
         return addr;
     mm->stack_top = STACK_TOP;
-    mm->stack_limit_bytes = STACK_LIMIT_BYTES;
+    mm_set_limits(mm, limit_current(LIMIT_AS), limit_current(LIMIT_DATA), limit_current(LIMIT_STACK));
     return 0;
 }
 
@@ -128,7 +127,7 @@ static int build(struct mm *mm, const struct exec_arguments *a, const struct exe
 int exec_build_stack(struct mm *mm, const struct exec_arguments *arguments,
                      const struct exec_auxiliary *aux, u64 *rsp)
 {
-    if (strings_bytes(arguments) > STRINGS_MAX_BYTES - PAGE_SIZE)
+    if (strings_bytes(arguments) > limit_current(LIMIT_STACK) / STRINGS_SHARE)
         return -E2BIG;
     int error = map_stack(mm);
     if (error)

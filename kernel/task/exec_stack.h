@@ -13,7 +13,7 @@ struct exec_auxiliary {
 
 /*
  * Maps the stack and fills it as the System V ABI (AMD64 supplement, 3.4.1) says. Current task's mm.
- * => 0 with *rsp; -E2BIG: arguments and environment take more than a quarter of the stack limit, or 128 KiB; -ENOMEM
+ * => 0 with *rsp; -E2BIG: arguments and environment take more than a quarter of the stack limit; -ENOMEM
  */
 int exec_build_stack(struct mm *mm, const struct exec_arguments *arguments,
                      const struct exec_auxiliary *aux, u64 *rsp);

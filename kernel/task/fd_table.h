@@ -1,14 +1,15 @@
 /*
- * Open files of a process by number.
+ * Open files of a process by number. Shared by what CLONE_FILES joins.
  */
 #ifndef KERNEL_TASK_FD_TABLE_H
 #define KERNEL_TASK_FD_TABLE_H
 
 #include "fs/vfs.h"
 
-#define FD_MAX 1024 /* RLIMIT_NOFILE */
+#define FD_MAX 4096 /* the hard RLIMIT_NOFILE; the soft one is the process's (kernel/task/limits.h) */
 
 struct fd_table {
+    s32 refs;
     struct spinlock lock;
     u32 capacity;
     struct fd_entry {
@@ -17,8 +18,11 @@ struct fd_table {
     } *entries;
 };
 
-void fd_table_init(struct fd_table *table);
-void fd_table_close_all(struct fd_table *table); /* and frees it. May sleep. */
+struct fd_table *fd_table_create(void);                    /* empty, one reference. NULL when out of memory */
+struct fd_table *fd_table_copy(struct fd_table *from);     /* the same open files. NULL when out of memory */
+void fd_table_get(struct fd_table *table);
+void fd_table_put(struct fd_table *table);                 /* the last one closes all and frees. May sleep. */
+void fd_table_close_for_exec(struct fd_table *table);      /* those with close-on-exec. May sleep. */
 
 /* Puts the file (reference passes to the table) at the lowest free number >= min. => number, -EMFILE, -ENOMEM (reference not taken) */
 int fd_install(struct fd_table *table, struct file *file, int min, bool close_on_exec);

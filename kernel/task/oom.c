@@ -49,7 +49,7 @@ static void kill_if_chosen(struct process *process, void *ctx)
     atomic_add(&n_dying, 1);
     search->pid = process->pid;
     strlcpy(search->name, process->name, sizeof(search->name));
-    task_kill(process->task);
+    process_kill(process, SIGKILL);
 }
 
 void oom_note_gone(struct process *process)

@@ -6,7 +6,7 @@
  * and knows its pid only: when the process has ended, its names are gone.
  *
  * Inode numbers: pid and place, above all those of the tree. Places are the directory itself, the
- * files in the order of their table, and then fdinfo with all that is in it.
+ * files in the order of their table, and then fdinfo and fd with all that is in them.
  *
  * Listing /proc: positions below PID_POSITIONS are the tree's, PID_POSITIONS + pid those of
  * processes.
@@ -25,7 +25,15 @@
 #define DOT_ENTRIES   2 /* "." and ".." come first */
 #define INODE_BASE    (1ul << 40)
 #define FDINFO_PLACE  64ul
-#define INODES_A_PID  (FDINFO_PLACE + PROC_FDINFO_INODES)
+#define FD_PLACE      (FDINFO_PLACE + PROC_FDINFO_INODES)
+#define INODES_A_PID  (FD_PLACE + PROC_FDINFO_INODES)
+
+/* Directories in that of a process, in the order in which they are listed behind its files. */
+static const struct folder {
+    const char *name;
+    u64 place;
+    struct inode *(*create)(struct super_block *super, u32 pid, u64 ino);
+} folders[] = {{"fdinfo", FDINFO_PLACE, proc_fdinfo_create}, {"fd", FD_PLACE, proc_fd_create}};
 
 static const struct inode_ops *tree_ops; /* the root's own; set at boot */
 
@@ -45,12 +53,12 @@ static void look_at(struct process *process, void *ctx)
 {
     struct search *search = ctx;
 
-    if (process->mm && process->pid >= search->at_least &&
+    if (process->state != PROCESS_REAPED && process->pid >= search->at_least &&
         (!search->found || process->pid < search->found))
         search->found = process->pid;
 }
 
-/* => the lowest pid of a living process that is not below `at_least`; 0: none */
+/* => the lowest pid of a process, zombies included, that is not below `at_least`; 0: none */
 static u32 next_pid(u32 at_least)
 {
     struct search search = {MAX(at_least, 1u), 0};
@@ -91,10 +99,13 @@ static int pid_lookup(struct inode *dir, const char *name, size_t len, struct in
         *out = textfs_leaf_create(dir->super, &entry, inode_number(pid, DOT_ENTRIES + i));
         return *out ? 0 : -ENOMEM;
     }
-    if (!name_is(name, len, "fdinfo"))
-        return -ENOENT;
-    *out = proc_fdinfo_create(dir->super, pid, inode_number(pid, FDINFO_PLACE));
-    return *out ? 0 : -ENOMEM;
+    for (unsigned i = 0; i < ARRAY_SIZE(folders); i++) {
+        if (!name_is(name, len, folders[i].name))
+            continue;
+        *out = folders[i].create(dir->super, pid, inode_number(pid, folders[i].place));
+        return *out ? 0 : -ENOMEM;
+    }
+    return -ENOENT;
 }
 
 static int emit_name(const char *name, u64 ino, u32 mode, u64 next, dir_emit emit, void *ctx)
@@ -105,14 +116,18 @@ static int emit_name(const char *name, u64 ino, u32 mode, u64 next, dir_emit emi
 static int emit_pid_entry(const struct inode *dir, u64 pos, dir_emit emit, void *ctx)
 {
     const struct text_file *file;
+    u64 first_folder = DOT_ENTRIES + proc_pid_files_count;
 
     if (pos == 0)
         return emit_name(".", dir->ino, S_IFDIR, pos + 1, emit, ctx);
     if (pos == 1)
         return emit_name("..", dir->super->root->ino, S_IFDIR, pos + 1, emit, ctx);
-    if (pos == DOT_ENTRIES + proc_pid_files_count)
-        return emit_name("fdinfo", inode_number(pid_of(dir), FDINFO_PLACE), S_IFDIR, pos + 1, emit,
-                         ctx);
+    if (pos >= first_folder) {
+        const struct folder *folder = &folders[pos - first_folder];
+
+        return emit_name(folder->name, inode_number(pid_of(dir), folder->place), S_IFDIR, pos + 1,
+                         emit, ctx);
+    }
     file = &proc_pid_files[pos - DOT_ENTRIES];
     return emit_name(file->path, inode_number(pid_of(dir), pos), file->link ? S_IFLNK : S_IFREG,
                      pos + 1, emit, ctx);
@@ -122,7 +137,8 @@ static int pid_iterate(struct inode *dir, u64 *pos, dir_emit emit, void *ctx)
 {
     if (next_pid(pid_of(dir)) != pid_of(dir))
         return -ENOENT;
-    while (*pos <= DOT_ENTRIES + proc_pid_files_count && !emit_pid_entry(dir, *pos, emit, ctx))
+    while (*pos < DOT_ENTRIES + proc_pid_files_count + ARRAY_SIZE(folders) &&
+           !emit_pid_entry(dir, *pos, emit, ctx))
         ++*pos;
     return 0;
 }

@@ -1,5 +1,7 @@
 /*
- * /proc/PID/fdinfo: one file for each open descriptor, by its number. The first four lines are
+ * /proc/PID/fd and /proc/PID/fdinfo: an entry for each open descriptor, by its number. In fd it is a
+ * link with the name of what is open; following it opens that name. In fdinfo it is a file. The
+ * first four lines are
  * those of proc(5); the ra_ lines are Faultline's own: the state of the open file's readahead, in
  * pages, and what it has asked the disk for since it was opened:
  *
@@ -47,8 +49,8 @@ static void take_view(struct process *process, void *ctx)
     if (process->pid != view->pid || !process->mm)
         return;
     view->process_is_there = true;
-    view->file = fd_get(&process->files, (int)view->fd);
-    view->close_on_exec = view->file && fd_flags(&process->files, (int)view->fd, -1) > 0;
+    view->file = fd_get(process->files, (int)view->fd);
+    view->close_on_exec = view->file && fd_flags(process->files, (int)view->fd, -1) > 0;
 }
 
 /* => whether the descriptor is open; then file_put(view->file) must follow */
@@ -121,16 +123,30 @@ static size_t show_fdinfo(void *arg, char *buf, size_t size)
     return out.len;
 }
 
-/* ---- The directory ---- */
+static ssize_t link_fd(void *arg, char *buf, size_t size)
+{
+    struct fd_view view;
+    size_t len;
+
+    if (!view_open(&view, (u32)((u64)arg >> PID_SHIFT), (u32)(u64)arg))
+        return -ENOENT;
+    len = string_copy(buf, view.file->path, size);
+    file_put(view.file);
+    return MIN(len, size - 1);
+}
+
+/* ---- The directories ---- */
 
 static u32 pid_of(const struct inode *dir)
 {
     return (u32)(u64)dir->fs_private;
 }
 
-static int fdinfo_lookup(struct inode *dir, const char *name, size_t len, struct inode **out)
+static const struct inode_ops fd_ops, fdinfo_ops;
+
+static int fd_lookup(struct inode *dir, const char *name, size_t len, struct inode **out)
 {
-    struct text_file entry = {.show = show_fdinfo};
+    struct text_file entry = {0};
     u64 fd;
 
     if (len == 2 && memcmp(name, "..", 2) == 0) {
@@ -140,15 +156,20 @@ static int fdinfo_lookup(struct inode *dir, const char *name, size_t len, struct
     if ((name[0] == '0' && len > 1) || parse_u64(name, len, 10, &fd) || fd >= FD_MAX ||
         !is_open(pid_of(dir), (u32)fd))
         return -ENOENT;
+    if (dir->ops == &fd_ops)
+        entry.link = link_fd;
+    else
+        entry.show = show_fdinfo;
     entry.arg = (void *)((u64)pid_of(dir) << PID_SHIFT | fd);
     *out = textfs_leaf_create(dir->super, &entry, dir->ino + 1 + fd);
     return *out ? 0 : -ENOMEM;
 }
 
 /* Positions: the two dots, then DOT_ENTRIES + number. */
-static int fdinfo_iterate(struct inode *dir, u64 *pos, dir_emit emit, void *ctx)
+static int fd_iterate(struct inode *dir, u64 *pos, dir_emit emit, void *ctx)
 {
     static const char *const dots[DOT_ENTRIES] = {".", ".."};
+    u32 type = DT_OF_MODE(dir->ops == &fd_ops ? S_IFLNK : S_IFREG);
 
     if (!process_is_there(pid_of(dir)))
         return -ENOENT;
@@ -163,15 +184,17 @@ static int fdinfo_iterate(struct inode *dir, u64 *pos, dir_emit emit, void *ctx)
         if (!is_open(pid_of(dir), fd))
             continue;
         len = format_to(name, sizeof(name), "%u", fd);
-        if (emit(ctx, name, (size_t)len, dir->ino + 1 + fd, DT_OF_MODE(S_IFREG), *pos + 1))
+        if (emit(ctx, name, (size_t)len, dir->ino + 1 + fd, type, *pos + 1))
             return 0;
     }
     return 0;
 }
 
-static const struct inode_ops fdinfo_ops = {.lookup = fdinfo_lookup, .iterate = fdinfo_iterate};
+static const struct inode_ops fd_ops = {.lookup = fd_lookup, .iterate = fd_iterate};
+static const struct inode_ops fdinfo_ops = {.lookup = fd_lookup, .iterate = fd_iterate};
 
-struct inode *proc_fdinfo_create(struct super_block *super, u32 pid, u64 ino)
+static struct inode *create(struct super_block *super, u32 pid, u64 ino,
+                            const struct inode_ops *ops)
 {
     struct inode *inode = inode_new_anonymous(super, S_IFDIR | 0555);
 
@@ -180,7 +203,17 @@ struct inode *proc_fdinfo_create(struct super_block *super, u32 pid, u64 ino)
     inode->ino = inode->cache.ino = ino;
     inode->nlink = 2;
     inode->fs_private = (void *)(u64)pid;
-    inode->ops = &fdinfo_ops;
+    inode->ops = ops;
     inode->file_ops = &file_ops_directory;
     return inode;
+}
+
+struct inode *proc_fd_create(struct super_block *super, u32 pid, u64 ino)
+{
+    return create(super, pid, ino, &fd_ops);
+}
+
+struct inode *proc_fdinfo_create(struct super_block *super, u32 pid, u64 ino)
+{
+    return create(super, pid, ino, &fdinfo_ops);
 }

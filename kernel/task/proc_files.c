@@ -9,6 +9,7 @@
 #include "kernel/task/proc_files.h"
 
 #include "fs/text_out.h"
+#include "fs/tty/tty.h"
 #include "kernel/task/process.h"
 #include "lib/errno.h"
 #include "lib/string.h"
@@ -19,38 +20,89 @@
 #define KIB_PER_PAGE    (PAGE_SIZE / 1024)
 #define MAPS_LINE_BYTES 512
 
+/* One letter of proc(5) and its words. */
+struct state_text {
+    char letter;
+    const char *words;
+};
+
+static const struct state_text running = {'R', "R (running)"}, sleeping = {'S', "S (sleeping)"},
+                               stopped = {'T', "T (stopped)"}, zombie = {'Z', "Z (zombie)"};
+
 struct view {
     u32 pid;
     bool is_there;
     char name[TASK_NAME_SIZE];
     u32 umask;
-    u32 state; /* enum task_state */
+    u32 parent, group, session;
+    u32 threads;
+    const struct state_text *state;
     u32 cpu;
     u64 user_ns, system_ns;
-    struct task_fault_counters faults;
-    struct mm *mm; /* with a use; never NULL where is_there */
+    u64 minor_faults, major_faults;
+    struct task_fault_counters faults; /* of its first thread */
+    struct mm *mm;                     /* with a use; NULL: a zombie has none */
 };
+
+static bool wants_cpu(const struct task *task)
+{
+    u32 state = READ_ONCE(task->state);
+
+    return state == TASK_RUNNABLE || state == TASK_RUNNING;
+}
+
+/* Adds up the threads that live and those that have gone. The tree's lock is held. */
+static void add_threads(struct view *view, struct process *process)
+{
+    struct thread *thread;
+
+    view->user_ns = process->usage.user_ns;
+    view->system_ns = process->usage.system_ns;
+    view->minor_faults = process->usage.minor_faults;
+    view->major_faults = process->usage.major_faults;
+    view->state = process->stop_signal ? &stopped : &sleeping;
+    spin_lock(&process->lock);
+    view->threads = process->n_threads;
+    list_for_each(thread, &process->threads, link)
+    {
+        u64 user_ns, system_ns;
+
+        task_times(thread->task, &user_ns, &system_ns);
+        view->user_ns += user_ns;
+        view->system_ns += system_ns;
+        view->minor_faults += thread->task->faults.shown_minor;
+        view->major_faults += thread->task->faults.shown_major;
+        if (wants_cpu(thread->task))
+            view->state = &running;
+    }
+    spin_unlock(&process->lock);
+}
 
 static void take_view(struct process *process, void *ctx)
 {
     struct view *view = ctx;
-    const struct task *task = process->task;
 
-    if (process->pid != view->pid || !process->mm)
+    if (process->pid != view->pid || process->state == PROCESS_REAPED)
         return;
     view->is_there = true;
     string_copy(view->name, process->name, sizeof(view->name));
-    view->umask = process->umask;
-    view->state = READ_ONCE(task->state);
-    view->cpu = READ_ONCE(task->cpu);
-    view->faults = task->faults;
-    task_times(task, &view->user_ns, &view->system_ns);
+    view->parent = process->parent ? process->parent->pid : 0;
+    view->group = process->pgid;
+    view->session = process->sid;
+    add_threads(view, process);
     view->mm = process->mm;
+    if (!view->mm) {
+        view->state = &zombie;
+        return;
+    }
     mm_get(view->mm);
+    view->umask = process->fs ? process->fs->umask : 0;
+    view->cpu = READ_ONCE(process->task->cpu);
+    view->faults = process->task->faults;
 }
 
-/* => whether the process is alive; then view_close() must follow */
-static bool view_open(struct view *view, void *arg)
+/* => whether there is such a process, also as a zombie; then view_close() must follow */
+static bool view_open_any(struct view *view, void *arg)
 {
     *view = (struct view){.pid = (u32)(u64)arg};
     process_for_each(take_view, view);
@@ -59,7 +111,14 @@ static bool view_open(struct view *view, void *arg)
 
 static void view_close(struct view *view)
 {
-    mm_put(view->mm);
+    if (view->mm)
+        mm_put(view->mm);
+}
+
+/* => whether the process is alive, with its memory; then view_close() must follow */
+static bool view_open(struct view *view, void *arg)
+{
+    return view_open_any(view, arg) && view->mm;
 }
 
 static u64 rss_pages(const struct mm *mm)
@@ -102,16 +161,12 @@ static size_t show_faults(void *arg, char *buf, size_t size)
 
 /* ---- stat ---- */
 
-static char state_letter(u32 state)
-{
-    return state == TASK_SLEEPING ? 'S' : state == TASK_DEAD ? 'Z' : 'R';
-}
-
 /* Numbers of the fields in proc(5), from the parent's pid on. All that is not set here is 0. */
 enum stat_field {
     STAT_PPID = 4,
     STAT_PGRP = 5,
     STAT_SESSION = 6,
+    STAT_TTY = 7,
     STAT_TPGID = 8,
     STAT_MINFLT = 10,
     STAT_MAJFLT = 12,
@@ -134,31 +189,39 @@ enum stat_field {
 };
 
 #define DEFAULT_PRIORITY 20
-#define SIGCHLD          17
 #define NO_LIMIT         (~0ul)
 
-static void fill_stat(const struct view *view, s64 *fields)
+static void fill_stat_of_memory(const struct mm *mm, s64 *fields)
 {
-    const struct mm *mm = view->mm;
-
-    fields[STAT_PGRP] = fields[STAT_SESSION] = view->pid;
-    fields[STAT_TPGID] = -1;
-    fields[STAT_MINFLT] = view->faults.shown_minor;
-    fields[STAT_MAJFLT] = view->faults.shown_major;
-    fields[STAT_UTIME] = view->user_ns / NS_PER_TICK;
-    fields[STAT_STIME] = view->system_ns / NS_PER_TICK;
-    fields[STAT_PRIORITY] = DEFAULT_PRIORITY;
-    fields[STAT_THREADS] = 1;
     fields[STAT_VSIZE] = READ_ONCE(mm->total_pages) * PAGE_SIZE;
     fields[STAT_RSS] = rss_pages(mm);
     fields[STAT_STARTSTACK] = mm->stack_top;
-    fields[STAT_EXIT_SIGNAL] = SIGCHLD;
-    fields[STAT_PROCESSOR] = view->cpu;
     fields[STAT_START_BRK] = mm->brk_start;
     fields[STAT_ARG_START] = mm->arg_start;
     fields[STAT_ARG_END] = mm->arg_end;
     fields[STAT_ENV_START] = mm->env_start;
     fields[STAT_ENV_END] = mm->env_end;
+}
+
+static void fill_stat(const struct view *view, s64 *fields)
+{
+    s32 foreground;
+
+    fields[STAT_PPID] = view->parent;
+    fields[STAT_PGRP] = view->group;
+    fields[STAT_SESSION] = view->session;
+    fields[STAT_TTY] = tty_device_of_session(view->session, &foreground);
+    fields[STAT_TPGID] = foreground;
+    fields[STAT_MINFLT] = view->minor_faults;
+    fields[STAT_MAJFLT] = view->major_faults;
+    fields[STAT_UTIME] = view->user_ns / NS_PER_TICK;
+    fields[STAT_STIME] = view->system_ns / NS_PER_TICK;
+    fields[STAT_PRIORITY] = DEFAULT_PRIORITY;
+    fields[STAT_THREADS] = view->threads;
+    fields[STAT_EXIT_SIGNAL] = SIGCHLD;
+    fields[STAT_PROCESSOR] = view->cpu;
+    if (view->mm)
+        fill_stat_of_memory(view->mm, fields);
 }
 
 static size_t show_stat(void *arg, char *buf, size_t size)
@@ -167,10 +230,10 @@ static size_t show_stat(void *arg, char *buf, size_t size)
     s64 fields[STAT_LAST + 1] = {0};
     struct view view;
 
-    if (!view_open(&view, arg))
+    if (!view_open_any(&view, arg))
         return 0;
     fill_stat(&view, fields);
-    text_out_put(&out, "%u (%s) %c", view.pid, view.name, state_letter(view.state));
+    text_out_put(&out, "%u (%s) %c", view.pid, view.name, view.state->letter);
     for (unsigned i = STAT_PPID; i <= STAT_LAST; i++) {
         if (i == STAT_RSSLIM)
             text_out_put(&out, " %lu", NO_LIMIT);
@@ -198,13 +261,6 @@ static size_t show_statm(void *arg, char *buf, size_t size)
 
 /* ---- status ---- */
 
-static const char *state_name(u32 state)
-{
-    return state == TASK_SLEEPING ? "S (sleeping)"
-           : state == TASK_DEAD   ? "Z (zombie)"
-                                  : "R (running)";
-}
-
 static void put_kib(struct text_out *out, const char *label, u64 pages)
 {
     text_out_put(out, "%s\t%8lu kB\n", label, pages * KIB_PER_PAGE);
@@ -228,14 +284,16 @@ static size_t show_status(void *arg, char *buf, size_t size)
     struct text_out out = {buf, size, 0};
     struct view view;
 
-    if (!view_open(&view, arg))
+    if (!view_open_any(&view, arg))
         return 0;
     text_out_put(&out, "Name:\t%s\nUmask:\t0%u%u%u\nState:\t%s\n", view.name, view.umask >> 6 & 7,
-                 view.umask >> 3 & 7, view.umask & 7, state_name(view.state));
-    text_out_put(&out, "Tgid:\t%u\nPid:\t%u\nPPid:\t0\n", view.pid, view.pid);
+                 view.umask >> 3 & 7, view.umask & 7, view.state->words);
+    text_out_put(&out, "Tgid:\t%u\nPid:\t%u\nPPid:\t%u\n", view.pid, view.pid,
+                 view.parent);
     text_out_put(&out, "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
-    put_memory(&out, view.mm);
-    text_out_put(&out, "Threads:\t1\n");
+    if (view.mm)
+        put_memory(&out, view.mm);
+    text_out_put(&out, "Threads:\t%u\n", view.threads);
     view_close(&view);
     return out.len;
 }
@@ -292,7 +350,7 @@ static size_t show_comm(void *arg, char *buf, size_t size)
     struct text_out out = {buf, size, 0};
     struct view view;
 
-    if (!view_open(&view, arg))
+    if (!view_open_any(&view, arg))
         return 0;
     text_out_put(&out, "%s\n", view.name);
     view_close(&view);

@@ -1,28 +1,154 @@
 /*
- * Processes: starting one, waiting for one, ending the current one.
+ * Processes: the list of all, references, and the first program, which the kernel starts by itself.
  */
-#include "kernel/task/process.h"
+#include "kernel/task/process_internal.h"
 
 #include "kernel/cpu/context.h"
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
-#include "kernel/sched/sync_point.h"
+#include "kernel/sched/affinity.h"
+#include "kernel/sync/atomic.h"
+#include "kernel/task/futex.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
 #include "mm/core/tlb.h"
 #include "mm/fault.h"
 
-#define XSAVE_ALIGN 64
-#define DEFAULT_UMASK 022
+#define INIT_PID 1
+#define STATUS_NOT_LOADED 127
 
-static LOCK_CLASS(list_lock_class, "process list");
-static struct spinlock list_lock = SPINLOCK_INIT(&list_lock_class); /* guards all_processes */
-static struct list all_processes = LIST_INIT(all_processes);
+static LOCK_CLASS(tree_lock_class, "process tree");
+static LOCK_CLASS(process_lock_class, "process");
+struct spinlock process_tree_lock = SPINLOCK_INIT(&tree_lock_class);
+static struct list all_processes = LIST_INIT(all_processes); /* process_tree_lock */
+struct process *process_init_one;
+void (*process_session_ended)(struct process *leader);
+
+/* ---- The list, and references ---------------------------------------------------------------- */
+
+void process_for_each(void (*fn)(struct process *process, void *ctx), void *ctx)
+{
+    struct process *process;
+    spin_lock(&process_tree_lock);
+    list_for_each(process, &all_processes, link)
+        fn(process, ctx);
+    spin_unlock(&process_tree_lock);
+}
+
+struct process *process_find_locked(u32 pid)
+{
+    struct process *process;
+    list_for_each(process, &all_processes, link) {
+        if (process->pid == pid)
+            return process;
+    }
+    return NULL;
+}
+
+struct process *process_find(u32 pid)
+{
+    spin_lock(&process_tree_lock);
+    struct process *process = process_find_locked(pid);
+    if (process)
+        process_get(process);
+    spin_unlock(&process_tree_lock);
+    return process;
+}
+
+unsigned process_for_each_in_group_locked(u32 pgid, void (*fn)(struct process *process, void *ctx), void *ctx)
+{
+    struct process *process;
+    unsigned n = 0;
+    list_for_each(process, &all_processes, link) {
+        if (process->pgid != pgid)
+            continue;
+        fn(process, ctx);
+        n++;
+    }
+    return n;
+}
+
+/* Numbers that a new task must not get although no task has them: of zombies, groups and sessions. */
+static bool pid_is_used(u32 pid)
+{
+    struct process *process;
+    bool is_used = false;
+    spin_lock(&process_tree_lock);
+    list_for_each(process, &all_processes, link)
+        is_used |= process->pid == pid || process->pgid == pid || process->sid == pid;
+    spin_unlock(&process_tree_lock);
+    return is_used;
+}
+
+struct process *process_alloc(const char *name)
+{
+    struct process *process = kzalloc(sizeof(*process));
+    if (!process)
+        return NULL;
+    process->refs = 1;
+    spin_init(&process->lock, &process_lock_class);
+    list_init(&process->threads);
+    list_init(&process->children);
+    list_init(&process->sibling);
+    list_init(&process->link);
+    wait_queue_init(&process->thread_gone);
+    wait_queue_init(&process->children_changed);
+    wait_queue_init(&process->ended);
+    wait_queue_init(&process->vfork_done);
+    process->exit_signal = SIGCHLD;
+    strlcpy(process->name, name, sizeof(process->name));
+    return process;
+}
+
+/* Of a process that ran, only the structure is left; one that never did may still have its parts. */
+void process_put(struct process *process)
+{
+    if (atomic_sub(&process->refs, 1) > 0)
+        return;
+    if (process->signals)
+        signal_process_destroy(process);
+    if (process->files)
+        fd_table_put(process->files);
+    if (process->fs)
+        fs_context_put(process->fs);
+    if (process->mm)
+        mm_put(process->mm);
+    kfree(process);
+}
+
+void process_link_locked(struct process *process, struct process *parent)
+{
+    process->parent = parent;
+    list_add_tail(&all_processes, &process->link);
+    if (parent)
+        list_add_tail(&parent->children, &process->sibling);
+}
+
+void process_unlink_locked(struct process *process)
+{
+    process->state = PROCESS_REAPED;
+    process->parent = NULL;
+    list_del(&process->sibling);
+    list_del(&process->link);
+}
+
+void process_switch_mm(struct mm *mm)
+{
+    struct task *task = task_current();
+    bool irqs = irq_save_disable();
+    task->mm = mm;
+    task->space = mm ? &mm->space : NULL;
+    tlb_switch_space(task->space);
+    irq_restore(irqs);
+}
+
+/* ---- The first program ----------------------------------------------------------------------- */
 
 /* What the new task needs of its starter, on the starter's stack until `answered`. */
 struct spawn_request {
     struct process *process;
+    struct thread *thread;
     struct file *file;
     struct exec_arguments arguments;
     int error;
@@ -31,24 +157,6 @@ struct spawn_request {
 
 static struct wait_queue answer_queue = WAIT_QUEUE_INIT(answer_queue); /* starters, by their request */
 
-void process_for_each(void (*fn)(struct process *process, void *ctx), void *ctx)
-{
-    struct process *process;
-    spin_lock(&list_lock);
-    list_for_each(process, &all_processes, link)
-        fn(process, ctx);
-    spin_unlock(&list_lock);
-}
-
-void process_put(struct process *process)
-{
-    if (atomic_sub(&process->refs, 1) > 0)
-        return;
-    if (process->working_dir)
-        inode_put(process->working_dir);
-    kfree(process);
-}
-
 static void answer(struct spawn_request *request, int error)
 {
     request->error = error;
@@ -56,108 +164,17 @@ static void answer(struct spawn_request *request, int error)
     wait_wake_key(&answer_queue, request);
 }
 
-/* The current task runs in the process's address space from here on. */
-static void enter_mm(struct mm *mm)
-{
-    struct task *task = task_current();
-    bool irqs = irq_save_disable();
-    task->mm = mm;
-    task->space = &mm->space;
-    tlb_switch_space(&mm->space);
-    irq_restore(irqs);
-}
-
-static void leave_mm(void)
-{
-    struct task *task = task_current();
-    bool irqs = irq_save_disable();
-    task->mm = NULL;
-    task->space = NULL;
-    tlb_switch_space(NULL);
-    irq_restore(irqs);
-}
-
-/* Everything that the process holds goes back; who waits for it is told last. In the dying task. */
-static void give_everything_back(struct process *process, u32 status, u32 signal)
-{
-    spin_lock(&list_lock);
-    list_del(&process->link);
-    struct mm *mm = process->mm;
-    process->mm = NULL;
-    spin_unlock(&list_lock);
-
-    fd_table_close_all(&process->files);
-    SYNC_POINT(process_memory_goes);
-    if (mm) {
-        leave_mm();
-        mm_put(mm);
-    }
-    oom_note_gone(process);
-    process->final_faults = task_current()->faults;
-    process->exit_status = status;
-    process->exit_signal = signal;
-    WRITE_ONCE(process->has_ended, true);
-    wait_wake_all(&process->ended);
-    process_put(process);
-}
-
-NORETURN static void end(u32 status, u32 signal)
-{
-    struct task *task = task_current();
-    void *fpu_area = task->fpu_area;
-    give_everything_back(task->process, status, signal);
-    bool irqs = irq_save_disable();
-    task->process = NULL;
-    task->fpu_area = NULL;
-    irq_restore(irqs);
-    kfree(fpu_area);
-    task_exit(signal ? 128 + signal : status);
-}
-
-void process_exit(u32 status)
-{
-    end(status & 0xff, 0);
-}
-
-void process_exit_signal(u32 signal)
-{
-    end(0, signal);
-}
-
 /* First code of a new process's task, in the kernel. */
-static void process_main(void *arg)
+static void spawned_main(void *arg)
 {
     struct spawn_request *request = arg;
-    struct process *process = request->process;
     struct trap_frame frame = {0};
-    enter_mm(process->mm);
     int error = exec_load(request->file, &request->arguments, &frame);
     answer(request, error); /* the request is gone from here on */
     if (error)
-        process_exit(127);
+        process_exit(STATUS_NOT_LOADED);
     irq_disable();
-    fpu_restore(task_current()->fpu_area);
     trap_enter_user(&frame);
-}
-
-static struct process *process_create(const char *path, bool is_protected)
-{
-    struct process *process = kzalloc(sizeof(*process));
-    if (!process)
-        return NULL;
-    process->refs = 2; /* the starter's and its own */
-    process->is_protected = is_protected;
-    process->umask = DEFAULT_UMASK;
-    fd_table_init(&process->files);
-    wait_queue_init(&process->ended);
-    list_init(&process->link);
-    strlcpy(process->exe_path, path, sizeof(process->exe_path));
-    strlcpy(process->working_path, "/", sizeof(process->working_path));
-    const char *slash = strrchr(path, '/');
-    strlcpy(process->name, slash ? slash + 1 : path, sizeof(process->name));
-    process->working_dir = vfs_root()->root;
-    inode_hold(process->working_dir);
-    return process;
 }
 
 /* Console on 0, 1 and 2. */
@@ -168,7 +185,7 @@ static int open_console(struct process *process)
         struct file *file = file_open(NULL, "/", "/dev/console", O_RDWR, 0, &error);
         if (!file)
             return error;
-        error = fd_install(&process->files, file, fd, false);
+        error = fd_install(process->files, file, fd, false);
         if (error < 0) {
             file_put(file);
             return error;
@@ -177,31 +194,32 @@ static int open_console(struct process *process)
     return 0;
 }
 
-static struct task *create_task(struct process *process, struct spawn_request *request)
+static int give_parts(struct process *process, const char *exe_path)
 {
-    struct task *task = task_create_stopped(process->name, process_main, request, -1);
-    if (!task)
-        return NULL;
-    task->fpu_area = kzalloc(ALIGN_UP(cpu_features.xsave_size, XSAVE_ALIGN));
-    if (!task->fpu_area) {
-        task_put(task);
-        return NULL;
-    }
-    fpu_state_init(task->fpu_area);
-    task->process = process;
-    process->pid = task->pid;
-    process->task = task;
-    return task;
+    strlcpy(process->exe_path, exe_path, sizeof(process->exe_path));
+    limits_init(process->limits);
+    process->files = fd_table_create();
+    process->fs = fs_context_create();
+    process->mm = mm_create();
+    if (!process->files || !process->fs || !process->mm)
+        return -ENOMEM;
+    process->mm->owner = process;
+    int error = open_console(process);
+    return error ? error : signal_process_create(process, NULL, false);
 }
 
-/* Undoes process_create() for a process that never ran. */
-static void discard(struct process *process)
+/* Its own session and group; the first of them all is pid 1. process_tree_lock held. */
+static void settle_identity_locked(struct process *process, struct thread *thread)
 {
-    fd_table_close_all(&process->files);
-    if (process->mm)
-        mm_put(process->mm);
-    process_put(process);
-    process_put(process);
+    if (!process_init_one && !process_find_locked(INIT_PID)) {
+        thread->tid = thread->task->pid = INIT_PID;
+        process_init_one = process;
+    }
+    process->pid = process->pgid = process->sid = thread->tid;
+    process->is_session_leader = true;
+    process->has_execed = true;
+    process->task = thread->task;
+    task_get(process->task);
 }
 
 static void wait_for_answer(struct spawn_request *request)
@@ -213,19 +231,46 @@ static void wait_for_answer(struct spawn_request *request)
     wait_end(&answer_queue, &w);
 }
 
-/* Runs the task up to user mode. => 0 or why the program could not be loaded (the process ends by itself then) */
-static int run_and_wait_for_answer(struct process *process, struct spawn_request *request)
+static int start_spawned(struct spawn_request *request)
 {
-    struct task *task = create_task(process, request);
-    if (!task)
+    struct process *process = request->process;
+    struct thread *thread = thread_create(process, NULL, spawned_main, request);
+    if (!thread)
         return -ENOMEM;
-    spin_lock(&list_lock);
-    list_add_tail(&all_processes, &process->link);
-    spin_unlock(&list_lock);
-    task_start(task);
+    spin_lock(&process_tree_lock);
+    settle_identity_locked(process, thread);
+    process_link_locked(process, NULL);
+    spin_unlock(&process_tree_lock);
+    process_get(process); /* the tree's */
+    (void)thread_link(thread);
+    task_start(thread->task);
     wait_for_answer(request);
-    task_put(task);
     return 0;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* => 0: the program runs; else why not, and the process has ended or never was */
+static int spawn(struct spawn_request *request, const char *path)
+{
+    struct process *process = request->process = process_alloc(base_name(path));
+    if (!process)
+        return -ENOMEM;
+    int error = give_parts(process, request->file->path);
+    if (!error && (error = thread_count_one()) == 0) {
+        error = start_spawned(request);
+        if (error)
+            thread_uncount();
+        else
+            error = request->error;
+    }
+    if (error)
+        process_put(process);
+    return error;
 }
 
 struct process *process_spawn(const char *path, const char *const *argv, const char *const *envp,
@@ -236,49 +281,51 @@ struct process *process_spawn(const char *path, const char *const *argv, const c
         request.arguments.argc++;
     while (envp[request.arguments.envc])
         request.arguments.envc++;
-
     request.file = file_open(NULL, "/", path, O_RDONLY, 0, error);
     if (!request.file)
         return NULL;
-    struct process *process = request.process = process_create(request.file->path, is_protected);
-    *error = -ENOMEM;
-    if (process && (process->mm = mm_create()) && (*error = open_console(process)) == 0)
-        *error = run_and_wait_for_answer(process, &request);
+    *error = spawn(&request, path);
     file_put(request.file);
-    if (*error) {
-        if (process)
-            discard(process);
+    if (*error)
         return NULL;
-    }
-    if (request.error) {
-        *error = request.error;
-        process_wait(process);
-        return NULL;
-    }
-    return process;
+    request.process->is_protected = is_protected;
+    return request.process;
 }
 
 int process_wait(struct process *process)
 {
-    WAIT_FOR(&process->ended, READ_ONCE(process->has_ended), "process %lu to end", process->pid, 0);
-    int status = process->exit_signal ? 128 + process->exit_signal : process->exit_status;
+    WAIT_FOR(&process->ended, READ_ONCE(process->state) != PROCESS_RUNNING, "process %lu to end", process->pid, 0);
+    u32 signal = process_status_signal(process->wait_status);
+    int status = signal ? 128 + (int)signal : (int)(process->wait_status >> 8 & 0xff);
     process_put(process);
     return status;
 }
 
-/* Before each return to user mode. => whether it did something */
+/* ---- On the way to user mode ----------------------------------------------------------------- */
+
+/* Before each return to user mode, interrupts off. => whether it did something */
 static bool user_return(struct trap_frame *frame)
 {
-    (void)frame;
     if (task_kill_is_pending(task_current())) {
         irq_enable();
-        process_exit_signal(SIGKILL);
+        thread_exit_killed();
+    }
+    if (signal_user_return(frame))
+        return true;
+    if (unlikely(sched_is_on_forbidden_cpu())) {
+        irq_enable();
+        sched_leave_forbidden_cpu();
+        irq_disable();
+        return true;
     }
     return sched_user_return_hook();
 }
 
 void process_init(void)
 {
+    threads_init();
+    futex_init();
+    task_set_pid_filter(pid_is_used);
     trap_set_user_return(user_return);
     trap_set_user_exception(fatal_exception);
     fault_init(fatal_bad_access, oom_kill_largest);

@@ -88,14 +88,14 @@ static struct process *start(const char *mode, const char *argument, bool is_pro
 /* Until the program has so many pages. */
 static bool wait_for_pages(struct process *process, u64 pages)
 {
-    while (!READ_ONCE(process->has_ended)) {
+    while (!process_has_ended(process)) {
         struct mm *mm = READ_ONCE(process->mm);
 
         if (mm && atomic_load(&mm->rss_anon) >= pages)
             return true;
         sleep_until_ns(clock_ns() + POLL_NS);
     }
-    return KEXPECT(!process->has_ended);
+    return KEXPECT(!process_has_ended(process));
 }
 
 KTEST(oom, program_that_takes_too_much_is_ended_and_everything_comes_back)
@@ -133,12 +133,12 @@ KTEST(oom, protected_program_goes_on_while_the_largest_other_is_ended)
             KEXPECT(init->final_faults.retries >= 1);
             process_put(init);
         }
-        KEXPECT(READ_ONCE(hog->has_ended));
-        KEXPECT(!READ_ONCE(small->has_ended));
+        KEXPECT(process_has_ended(hog));
+        KEXPECT(!process_has_ended(small));
         KEXPECT_EQ(log_lines(), lines + 1);
     }
     if (hog) {
-        if (!READ_ONCE(hog->has_ended))
+        if (!process_has_ended(hog))
             task_kill(hog->task);
         KEXPECT_EQ(program_end(hog), 128 + SIGKILL);
         KEXPECT_EQ(hog->final_faults.oom, 0); /* it only slept */
@@ -166,13 +166,13 @@ KTEST(oom, nobody_else_is_ended_while_the_memory_of_a_victim_is_on_its_way)
         sync_point_wait_parked(
             "process_memory_goes");            /* the hog, no longer in the list of processes */
         sleep_until_ns(clock_ns() + 20000000); /* init asks again and again */
-        KEXPECT(!READ_ONCE(init->has_ended));
-        KEXPECT(!READ_ONCE(small->has_ended));
+        KEXPECT(!process_has_ended(init));
+        KEXPECT(!process_has_ended(small));
         sync_point_reset();
         KEXPECT_EQ(program_end(init), 0);
         KEXPECT_EQ(init->final_faults.oom, 0);
         process_put(init);
-        KEXPECT(!READ_ONCE(small->has_ended));
+        KEXPECT(!process_has_ended(small));
         KEXPECT_EQ(log_lines(), lines + 1);
     }
     if (hog) {

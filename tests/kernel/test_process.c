@@ -306,7 +306,7 @@ KTEST(process, stack_holds_count_arguments_and_environment)
 
     fill_good_image();
     KASSERT(test_mm_enter() != NULL);
-    KEXPECT_EQ(load_with(&(struct exec_arguments){3, 2, argv, envp}), 0);
+    KEXPECT_EQ(load_with(&(struct exec_arguments){3, 2, argv, envp, NULL}), 0);
     sp = image.frame.rsp;
     KEXPECT_EQ(user_word(sp), 3);
     for (unsigned i = 0; i < 3; i++)
@@ -326,7 +326,7 @@ static int load_with_bytes(u64 bytes, bool as_environment)
     const char *strings[] = {text, NULL};
     struct exec_arguments arguments = {!as_environment, as_environment,
                                        as_environment ? no_strings : strings,
-                                       as_environment ? strings : no_strings};
+                                       as_environment ? strings : no_strings, NULL};
     int error;
 
     if (!KEXPECT(text != NULL) || !test_mm_enter())
@@ -361,12 +361,12 @@ KTEST(process, many_short_arguments_count_with_their_pointers)
     argv[n] = NULL;
     fill_good_image();
     if (test_mm_enter()) {
-        KEXPECT_EQ(load_with(&(struct exec_arguments){n, 0, argv, no_strings}), -E2BIG);
+        KEXPECT_EQ(load_with(&(struct exec_arguments){n, 0, argv, no_strings, NULL}), -E2BIG);
         test_mm_leave();
     }
     argv[n - 1] = NULL;
     if (test_mm_enter()) {
-        KEXPECT_EQ(load_with(&(struct exec_arguments){n - 1, 0, argv, no_strings}), 0);
+        KEXPECT_EQ(load_with(&(struct exec_arguments){n - 1, 0, argv, no_strings, NULL}), 0);
         KEXPECT_EQ(user_word(image.frame.rsp), n - 1);
         expect_user_string(user_word(image.frame.rsp + 8 * (n - 1)), "x");
         KEXPECT_EQ(user_word(image.frame.rsp + 8 * n), 0);

@@ -18,6 +18,7 @@
 #include "mm/knobs.h"
 #include "mm/user_memory.h"
 #include "tests/kernel/fault_rig.h"
+#include "tests/kernel/programs.h"
 #include "tests/kernel/threads.h"
 
 #define PAGES 16
@@ -286,74 +287,28 @@ KTEST(races, killed_while_a_punch_waits_for_the_disk_is_gone_before_it)
     rig_end(&rig);
 }
 
-#define LOOP_ADDR 0x20000000ul
 #define KILL_PATIENCE_NS 500000000ul
-#define XSAVE_ALIGN 64
-
-/* A program of one instruction, a jump to itself. */
-static void run_endless_loop(void *arg)
-{
-    static const u8 code[] = {0xeb, 0xfe};
-    struct process *process = arg;
-    struct task *task = task_current();
-    bool irqs = irq_save_disable();
-    task->mm = process->mm;
-    task->space = &process->mm->space;
-    tlb_switch_space(task->space);
-    irq_restore(irqs);
-    if (copy_to_user(LOOP_ADDR, code, sizeof(code)))
-        process_exit(1);
-    struct trap_frame frame = {.rip = LOOP_ADDR, .cs = USER_CS, .rflags = RFLAGS_IF | RFLAGS_ALWAYS_ONE,
-                               .rsp = LOOP_ADDR + PAGE_SIZE, .ss = USER_SS};
-    irq_disable();
-    fpu_restore(task->fpu_area);
-    trap_enter_user(&frame);
-}
-
-/* => the program, started on `cpu`, with one reference; NULL: out of memory */
-static struct process *start_endless_loop(unsigned cpu)
-{
-    struct process *process = kzalloc(sizeof(*process));
-    if (!process)
-        return NULL;
-    process->refs = 2;
-    wait_queue_init(&process->ended);
-    list_init(&process->link);
-    fd_table_init(&process->files);
-    process->mm = mm_create();
-    ASSERT(process->mm);
-    mm_mmap(process->mm, LOOP_ADDR, PAGE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0);
-    struct task *task = task_create_stopped("loop", run_endless_loop, process, (int)cpu);
-    ASSERT(task);
-    task->fpu_area = kzalloc(ALIGN_UP(cpu_features.xsave_size, XSAVE_ALIGN));
-    ASSERT(task->fpu_area);
-    fpu_state_init(task->fpu_area);
-    task->process = process;
-    process->pid = task->pid;
-    process->task = task;
-    return process;
-}
 
 /* A program that only computes, alone on its CPU, is interrupted by nobody: the kill itself must do it. */
 KTEST(races, a_program_that_only_computes_can_be_killed)
 {
-    unsigned cpu = (cpu_index() + 1) % cpu_count();
-    struct process *process = start_endless_loop(cpu);
+    int error;
+    if (!program_exists("/tests/hog"))
+        KTEST_SKIP("no root file system with /tests");
+    struct process *process = program_start("/tests/hog", "spin", "1", NULL, false, &error);
     KASSERT(process);
     struct task *task = process->task;
-    task_start(task);
-    while (!READ_ONCE(task->in_user) && !READ_ONCE(task->user_ns))
+    while (READ_ONCE(task->user_ns) < 1000000 && !READ_ONCE(task->in_user))
         sleep_until_ns(clock_ns() + 1000000);
     grace_barrier(); /* no interrupts for its sake any more */
-    task_kill(task);
+    process_kill(process, SIGKILL);
     u64 until = clock_ns() + KILL_PATIENCE_NS;
-    while (!READ_ONCE(process->has_ended) && clock_ns() < until)
+    while (!process_has_ended(process) && clock_ns() < until)
         sleep_until_ns(clock_ns() + 1000000);
-    if (!KEXPECT(READ_ONCE(process->has_ended)))
-        ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
-    KEXPECT_EQ(process_wait(process), 128 + SIGKILL);
-    task_join(task);
+    if (!KEXPECT(process_has_ended(process)))
+        ipi_send(task->cpu, IPI_VECTOR_RESCHEDULE);
+    KEXPECT_EQ(program_end(process), 128 + SIGKILL);
+    process_put(process);
 }
 
 /* ---- Out of frames ---- */

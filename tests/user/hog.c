@@ -2,6 +2,7 @@
  * hog: a program that wants memory, or the disk, for the tests of what happens when there is none.
  *
  *     hog grow PAGES         touches so many pages of new memory, checks them, ends
+ *     hog spin N             computes for ever, without a system call
  *     hog hold PAGES         the same, then sleeps until it is killed
  *     hog disk FILE          reads one page of the file from the disk again and again, until it is
  * killed hog exit STATUS        ends with it hog read FILE PAGES    reads the file into so many new
@@ -87,6 +88,8 @@ int main(int argc, char **argv)
             sleep(1000);
         return 0;
     }
+    while (strcmp(mode, "spin") == 0)
+        __asm__ volatile("pause");
     if (strcmp(mode, "exit") == 0)
         exit(atoi(argv[2]));
     if (strcmp(mode, "disk") == 0)

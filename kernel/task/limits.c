@@ -1,0 +1,42 @@
+/*
+ * Resource limits: what a first program gets, and how they are asked for.
+ *
+ *   NOFILE       numbers in the table of open files            kernel/task/fd_table.c
+ *   NPROC        all threads of all programs (one user)        kernel/task/thread.c
+ *   AS, DATA     the address space keeps copies                mm/vma_edit.c
+ *   STACK        the address space keeps a copy                mm/vma.c
+ *   FSIZE        where files are written
+ *   SIGPENDING   queued signals
+ * CORE is 0: no core files are written. The others are kept, and limit nothing.
+ */
+#include "kernel/task/limits.h"
+
+#include "kernel/task/process.h"
+#include "mm/core/frames.h"
+
+#define STACK_BYTES (8ul << 20)
+#define MEMLOCK_BYTES (8ul << 20)
+#define MSGQUEUE_BYTES 819200ul
+#define OPEN_FILES 1024ul
+#define FRAMES_PER_THREAD 32 /* of all memory: a stack of 4, page tables and slabs, and as much for the program */
+
+void limits_init(struct limit *limits)
+{
+    u64 threads = frames_total() / FRAMES_PER_THREAD;
+    const struct limit infinite = {LIMIT_INFINITY, LIMIT_INFINITY};
+    for (unsigned i = 0; i < LIMIT_COUNT; i++)
+        limits[i] = infinite;
+    limits[LIMIT_STACK].soft = STACK_BYTES;
+    limits[LIMIT_CORE].soft = 0;
+    limits[LIMIT_NPROC] = limits[LIMIT_SIGPENDING] = (struct limit){threads, threads};
+    limits[LIMIT_NOFILE] = (struct limit){OPEN_FILES, FD_MAX};
+    limits[LIMIT_MEMLOCK] = (struct limit){MEMLOCK_BYTES, MEMLOCK_BYTES};
+    limits[LIMIT_MSGQUEUE] = (struct limit){MSGQUEUE_BYTES, MSGQUEUE_BYTES};
+    limits[LIMIT_NICE] = limits[LIMIT_RTPRIO] = (struct limit){0, 0};
+}
+
+u64 limit_current(enum limit_number number)
+{
+    const struct process *process = process_current();
+    return process ? READ_ONCE(process->limits[number].soft) : LIMIT_INFINITY;
+}

@@ -1,0 +1,27 @@
+/*
+ * Resource limits of a process: getrlimit(2).
+ */
+#ifndef KERNEL_TASK_LIMITS_H
+#define KERNEL_TASK_LIMITS_H
+
+#include "lib/types.h"
+
+enum limit_number {
+    LIMIT_CPU, LIMIT_FSIZE, LIMIT_DATA, LIMIT_STACK, LIMIT_CORE, LIMIT_RSS, LIMIT_NPROC, LIMIT_NOFILE, LIMIT_MEMLOCK,
+    LIMIT_AS, LIMIT_LOCKS, LIMIT_SIGPENDING, LIMIT_MSGQUEUE, LIMIT_NICE, LIMIT_RTPRIO, LIMIT_RTTIME, LIMIT_COUNT,
+};
+
+#define LIMIT_INFINITY (~0ul)
+
+/* struct rlimit of Linux: bytes, numbers or seconds. */
+struct limit {
+    u64 soft, hard;
+};
+
+struct process;
+/* The limits of a first program. */
+void limits_init(struct limit *limits);
+/* The soft limit of the current process. Any context of a program. */
+u64 limit_current(enum limit_number number);
+
+#endif

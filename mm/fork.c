@@ -1,0 +1,200 @@
+/*
+ * fork: a second address space with the same contents.
+ *
+ *   areas     the tree is copied, area by area, in one edit of the child's
+ *   pages     anonymous ones are shared: both entries lose the write bit, and the page gets a reference and a mapping
+ *             more. The first store copies it, or, where the other side has gone, just gets the bit back
+ *             (fault_write_protected). File pages and the zero page are left out: the child's first touch finds them
+ *
+ * Only areas that have (had) anonymous pages of their own are walked, and of these only the tables that exist.
+ *
+ * What the parent's other threads do meanwhile: calls and faults that take mmap_lock wait for the end. A fault that takes
+ * only its area's lock waits until that area's write bits are gone from every TLB. So no thread stores through
+ * an old translation into a page that another thread has been given a copy of, and the child never sees a store made
+ * after its own was shared.
+ *
+ * The child's page table is changed by nobody else before mm_fork returns: only file pages are looked for from outside,
+ * and it maps none. So its entries are written under the parent's pt_lock alone.
+ */
+#include "mm/fork.h"
+
+#include "lib/errno.h"
+#include "mm/core/tlb.h"
+#include "mm/reclaim.h"
+#include "mm/vma_internal.h"
+
+#define PAGE_REFS_MAX (1 << 30) /* far from where a count turns negative */
+#define RECLAIM_FOR_TABLE_PAGES 16
+
+struct fork_work {
+    struct mm *parent, *child;
+    struct tlb_batch batch;
+    pte_t *child_table;     /* the child's entry for table_start */
+    u64 table_start;
+    u64 shared_pages;
+    bool has_too_many_refs;
+};
+
+/* ---- Pages ---- */
+
+/* The child's entry; the parent's loses its write bit. Parent's pt_lock held. => whether to stop */
+static bool share_entry(void *ctx, u64 addr, pte_t *ptep)
+{
+    struct fork_work *work = ctx;
+    pte_t old = READ_ONCE(*ptep);
+
+    if (old & PTE_ZERO_PAGE)
+        return false;
+    struct page *page = pte_page(old);
+    if (!page_has(page, PAGE_ANON))
+        return false;
+    if (atomic_load(&page->refs) >= PAGE_REFS_MAX) {
+        work->has_too_many_refs = true;
+        return true;
+    }
+    if (old & PTE_WRITE) {
+        old = atomic_and(ptep, ~PTE_WRITE); /* the processor may set bits meanwhile */
+        tlb_batch_add_range(&work->batch, addr, addr + PAGE_SIZE);
+    }
+    page_get(page);
+    atomic_add(&page->mapcount, 1);
+    WRITE_ONCE(work->child_table[(addr - work->table_start) >> PAGE_SHIFT], old & ~PTE_WRITE);
+    work->shared_pages++;
+    return false;
+}
+
+/* The child's table for addr. => NULL when out of frames */
+static pte_t *ensure_child_table(struct mm *child, u64 addr)
+{
+    for (bool is_last_try = false;; is_last_try = true) {
+        pt_lock(&child->space);
+        pte_t *ptep = pt_ensure(&child->space, addr);
+        pt_unlock(&child->space);
+        if (ptep || is_last_try || !reclaim_pages(RECLAIM_FOR_TABLE_PAGES))
+            return ptep;
+    }
+}
+
+/* One table of the parent, from addr on. => where to go on, or 0: out of frames */
+static u64 share_table(struct fork_work *work, u64 addr, u64 end)
+{
+    struct pt_space *space = &work->parent->space;
+
+    work->table_start = addr;
+    work->child_table = ensure_child_table(work->child, addr);
+    if (!work->child_table)
+        return 0;
+    pt_lock(space);
+    u64 next = mm_walk_table(space, addr, end, share_entry, work);
+    pt_unlock(space);
+    atomic_add(&work->child->rss_anon, work->shared_pages);
+    work->shared_pages = 0;
+    return next;
+}
+
+static u64 next_table(struct mm *mm, u64 addr, u64 end)
+{
+    pt_lock(&mm->space);
+    addr = pt_next_table(&mm->space, addr, end);
+    pt_unlock(&mm->space);
+    return addr;
+}
+
+static int share_range(struct fork_work *work, u64 start, u64 end)
+{
+    for (u64 addr = next_table(work->parent, start, end); addr < end;
+         addr = next_table(work->parent, addr, end)) {
+        addr = share_table(work, addr, end);
+        if (!addr || work->has_too_many_refs)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* The area's lock keeps faults out until its old translations are gone. */
+static int share_pages_of(struct fork_work *work, struct vma *vma)
+{
+    int error = 0;
+    rwsem_write_lock(&vma->lock);
+    if (vma->owns_anon && !(vma->flags & VMA_SHARED)) {
+        WRITE_ONCE(vma_find(work->child, vma->start)->owns_anon, true);
+        tlb_batch_init(&work->batch, &work->parent->space);
+        error = share_range(work, vma->start, vma->end);
+        tlb_batch_flush(&work->batch);
+    }
+    rwsem_write_unlock(&vma->lock);
+    return error;
+}
+
+static int share_pages(struct mm *parent, struct mm *child)
+{
+    struct fork_work work = {.parent = parent, .child = child};
+    struct range_entry entry;
+    int error = 0;
+    for (u64 at = 0; !error && range_tree_next(&parent->vmas, at, &entry); at = entry.end)
+        error = share_pages_of(&work, entry.item);
+    return error;
+}
+
+/* ---- Areas ---- */
+
+static void copy_numbers(struct mm *child, const struct mm *parent)
+{
+    child->last_lineage = parent->last_lineage;
+    child->brk_start = parent->brk_start;
+    child->brk_end = parent->brk_end;
+    child->mmap_top = parent->mmap_top;
+    child->stack_top = parent->stack_top;
+    child->arg_start = parent->arg_start;
+    child->arg_end = parent->arg_end;
+    child->env_start = parent->env_start;
+    child->env_end = parent->env_end;
+    child->stack_limit_bytes = parent->stack_limit_bytes;
+    child->limit_as_pages = parent->limit_as_pages;
+    child->limit_data_pages = parent->limit_data_pages;
+}
+
+static int copy_areas(struct mm *child, struct mm *parent, struct list *dead)
+{
+    struct vma_edit edit;
+    struct range_entry entry;
+    int error = 0;
+
+    vma_edit_begin(&edit, child);
+    for (u64 at = 0; !error && range_tree_next(&parent->vmas, at, &entry); at = entry.end)
+        error = vma_edit_copy(&edit, entry.item);
+    copy_numbers(child, parent);
+    if (!error)
+        error = vma_edit_commit(&edit);
+    vma_edit_close(&edit, dead);
+    return error;
+}
+
+/* Both locked. */
+static int copy_locked(struct mm *child, struct mm *parent, struct list *dead)
+{
+    int error = copy_areas(child, parent, dead);
+    return error ? error : share_pages(parent, child);
+}
+
+int mm_fork(struct mm *parent, struct mm **out)
+{
+    struct list dead = LIST_INIT(dead);
+    struct mm *child = mm_create();
+    if (!child)
+        return -ENOMEM;
+    int error = rwsem_write_lock_killable(&parent->mmap_lock);
+    if (!error) {
+        rwsem_write_lock(&child->mmap_lock);
+        error = copy_locked(child, parent, &dead);
+        rwsem_write_unlock(&child->mmap_lock);
+        rwsem_write_unlock(&parent->mmap_lock);
+    }
+    vma_bury(&dead);
+    if (error) {
+        mm_put(child);
+        return error;
+    }
+    *out = child;
+    return 0;
+}
