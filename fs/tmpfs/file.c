@@ -198,7 +198,7 @@ static ssize_t write_locked(struct inode *inode, u64 user_buf, size_t len, u64 p
     ssize_t n = 0;
 
     if (pos > cache->size_bytes)
-        page_cache_truncate(cache, cache->size_bytes); /* what was stored behind the end is not data */
+        tmpfs_clear_behind_end(inode);
     while (done < len && !task_kill_is_pending(task_current())) {
         u64 at = pos + done;
 
@@ -243,7 +243,7 @@ int tmpfs_set_size(struct inode *inode, u64 size_bytes)
     if (size_bytes > FILE_BYTES_MAX)
         return -EFBIG;
     if (size_bytes > cache->size_bytes)
-        page_cache_truncate(cache, cache->size_bytes); /* clears what lies behind the old end */
+        tmpfs_clear_behind_end(inode);
     page_cache_truncate(cache, size_bytes);
     inode_touch(inode, INODE_MTIME | INODE_CTIME);
     return 0;

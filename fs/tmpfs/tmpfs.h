@@ -56,6 +56,8 @@ void tmpfs_dir_empty(struct inode *dir);
 int tmpfs_set_size(struct inode *inode, u64 size_bytes);
 /* allocate.c */
 int tmpfs_allocate(struct inode *inode, u32 mode, u64 offset, u64 len);
+/* Before the file grows: what a mapping stored behind the end, in the last page, is not data. */
+void tmpfs_clear_behind_end(struct inode *inode);
 s64 tmpfs_seek_data(struct inode *inode, u64 pos, bool want_hole);
 /* The page, locked, up to date and referenced; made where it is absent. rwlock held exclusive.
  * => 0; -ENOSPC, -ENOMEM. May sleep. */
