@@ -534,6 +534,68 @@ static void unnamed(void)
     close(fd);
 }
 
+/* A long mix of stores, writes, truncations and holes, the same on every kernel. */
+static void mixture(void)
+{
+    enum { PAGES = 48, BYTES = PAGES * PAGE };
+    static char buf[5 * PAGE];
+    uint64_t random = 42;
+    long size = 0;
+    printf("-- mixture\n");
+    int fd = open("mix", O_CREAT | O_RDWR, 0644);
+    char *map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    for (int turn = 0; turn < 3000; turn++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        long at = (random >> 20) % BYTES, len = (random >> 44) % sizeof(buf);
+        if (at + len > BYTES)
+            len = BYTES - at;
+        switch (random >> 61) {
+        case 0:
+        case 1:
+            memset(buf, turn, len);
+            if (pwrite(fd, buf, len, at) != len)
+                printf("turn %d: write failed\n", turn);
+            if (len && at + len > size)
+                size = at + len;
+            break;
+        case 2:
+        case 3:
+            if (at < size)
+                memset(map + at, turn ^ 0x55, at + len > size ? size - at : len);
+            break;
+        case 4:
+            if (at < size) { /* from the file's own mapping */
+                len = at + len > size ? size - at : len;
+                if (pwrite(fd, map + at, len, (at * 7) % (BYTES - len)) != len)
+                    printf("turn %d: write from the mapping failed\n", turn);
+                if (len && (at * 7) % (BYTES - len) + len > size)
+                    size = (at * 7) % (BYTES - len) + len;
+            }
+            break;
+        case 5:
+            if (turn % 4 == 0) {
+                ftruncate(fd, at);
+                size = at;
+            }
+            break;
+        case 6:
+            if (turn % 4 == 0 && len)
+                fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, len);
+            break;
+        case 7:
+            if (pread(fd, buf, len, at) > 0 && at < size &&
+                memcmp(buf, map + at, at + len > size ? size - at : len))
+                printf("turn %d: read and mapping differ\n", turn);
+            break;
+        }
+    }
+    SHOW(lseek(fd, 0, SEEK_END) == size);
+    close(fd);
+    munmap(map, BYTES);
+    sum("mix");
+    unlink("mix");
+}
+
 static void copies(void)
 {
     static char text[100000];
@@ -577,6 +639,7 @@ int main(int argc, char **argv)
     listings();
     locks();
     unnamed();
+    mixture();
     copies();
     list(".");
     SHOW(chdir(".."));
