@@ -36,3 +36,16 @@ def test_does_the_same_as_on_linux(case, boots, tmp_path):
     assert here.status == there.status == 0, here.explain()
     # The last lines name no path: both directories are made for the run.
     assert here.out == there.out, here.explain()
+
+
+def test_a_full_tmp_is_an_error_and_leaves_memory_to_programs():
+    result = harness.boot("/tests/tmpfull", "/tmp", mem=128)
+    assert result.status == 0, result.explain()
+    assert result.out.splitlines() == [
+        "write: No space left on device",
+        "between a third and two thirds of memory: yes",
+        "a store to a page that is not there: signal 7",
+        "memory for programs: yes",
+        "a new file's first byte: No space left on device",
+        "after unlink: 1",
+    ], result.explain()
