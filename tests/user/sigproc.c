@@ -363,19 +363,32 @@ static void fatal_thread(void)
     wait_and_show("and go on", 0);
 }
 
-int main(int argc, char **argv)
+static void run_all(const char *self)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc > 1 && strcmp(argv[1], "after-exec") == 0)
-        return after_exec();
     death();
     stop_and_continue();
     stopped_sleep();
     ignored_children();
     groups();
-    fork_and_exec(argv[0]);
+    fork_and_exec(self);
     threads();
     fatal_thread();
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1 && strcmp(argv[1], "after-exec") == 0)
+        return after_exec();
+    pid_t runner = fork(); /* the first program has rights of its own */
+    int status;
+
+    if (runner == 0) {
+        run_all(argv[0]);
+        return 0;
+    }
+    waitpid(runner, &status, 0);
+    show_status("all", status);
     printf("done\n");
     return 0;
 }
