@@ -153,7 +153,8 @@ static ssize_t tmpfs_read(struct file *file, u64 user_buf, size_t len, u64 *pos)
 
 /* ---- Writing ---- */
 
-/* Faults in what the copy of [user_buf, +len) will read; len is at most a page. => can it be read? */
+/* Faults in what the copy of [user_buf, +len) will read; len is at most a page. => can it be read?
+ */
 static bool touch_source(u64 user_buf, size_t len)
 {
     char byte;

@@ -12,9 +12,9 @@
 /* What inode->fs_private points at. */
 struct tmpfs_node {
     /* Directories; the inode's rwlock. */
-    struct list entries; /* tmpfs_entry.link, in rising order of cookie */
+    struct list entries;  /* tmpfs_entry.link, in rising order of cookie */
     struct list *buckets; /* tmpfs_entry.hash_link by name; NULL while there are few */
-    u32 n_buckets;       /* power of two */
+    u32 n_buckets;        /* power of two */
     u32 n_entries;
     u64 next_cookie;
     struct inode *parent; /* tmpfs_tree_lock; no reference: it is not empty. NULL: root, removed */
@@ -43,7 +43,8 @@ extern const struct file_ops file_ops_tmpfs;
 extern const struct page_cache_ops tmpfs_cache_ops;
 
 /* super.c. => new inode, not yet in a directory; NULL with *error: -ENOSPC, -ENOMEM. May sleep. */
-struct inode *tmpfs_inode_create(struct super_block *super, const struct inode_new *what, int *error);
+struct inode *tmpfs_inode_create(struct super_block *super, const struct inode_new *what,
+                                 int *error);
 void tmpfs_inode_evict(struct inode *inode);
 /* Room for n pages. => whether there is. Never sleeps. */
 bool tmpfs_charge(struct inode *inode, u64 n_pages);

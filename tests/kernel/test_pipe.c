@@ -7,10 +7,10 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define BASE        0x10000000ul
-#define BASE_PAGES  32
-#define OUT_BASE    (BASE + 16 * PAGE_SIZE)
-#define PIPE_BYTES  65536ul
+#define BASE       0x10000000ul
+#define BASE_PAGES 32
+#define OUT_BASE   (BASE + 16 * PAGE_SIZE)
+#define PIPE_BYTES 65536ul
 
 struct bench {
     struct mm *mm;

@@ -11,8 +11,8 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define FILE_BASE   0x10000000ul
-#define BUFFER_BASE 0x20000000ul
+#define FILE_BASE    0x10000000ul
+#define BUFFER_BASE  0x20000000ul
 #define BUFFER_PAGES 16
 
 /* A file system of the test's own; paths are relative to its root. */
@@ -281,13 +281,14 @@ KTEST(tmpfs, holes_are_found_and_punched)
     KASSERT(stage_enter(&stage, 8));
     inode = stage.file->inode;
     for (unsigned page = 2; page < 6; page++)
-        user_poke(FILE_BASE + page * PAGE_SIZE, 1), user_poke(FILE_BASE + page * PAGE_SIZE + 4095, 2);
+        user_poke(FILE_BASE + page * PAGE_SIZE, 1),
+            user_poke(FILE_BASE + page * PAGE_SIZE + 4095, 2);
     KEXPECT_EQ(file_seek(stage.file, 0, SEEK_DATA), 2 * PAGE_SIZE);
     KEXPECT_EQ(file_seek(stage.file, 2 * PAGE_SIZE + 1, SEEK_HOLE), 6 * PAGE_SIZE);
     KEXPECT_EQ(file_seek(stage.file, 6 * PAGE_SIZE, SEEK_DATA), -ENXIO);
-    KEXPECT_EQ(vfs_allocate(inode, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, 2 * PAGE_SIZE + 1,
-                            2 * PAGE_SIZE),
-               0);
+    KEXPECT_EQ(
+        vfs_allocate(inode, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, 2 * PAGE_SIZE + 1, 2 * PAGE_SIZE),
+        0);
     KEXPECT_EQ(user_peek(FILE_BASE + 2 * PAGE_SIZE), 1);
     KEXPECT_EQ(user_peek(FILE_BASE + 2 * PAGE_SIZE + 4095), 0);
     KEXPECT_EQ(inode->blocks_512, 3 * SECTORS_PER_PAGE);

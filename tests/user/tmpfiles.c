@@ -315,7 +315,7 @@ static void truncation(void)
     SHOW(ftruncate(fd, 3 * PAGE));
     printf("%c %d %d\n", map[2 * PAGE], map[2 * PAGE + 1], map[3 * PAGE - 1]);
     SHOW(lseek(fd, 0, SEEK_END));
-    SHOW(write(fd, map + 2 * PAGE, PAGE));       /* from a mapping of the file */
+    SHOW(write(fd, map + 2 * PAGE, PAGE));            /* from a mapping of the file */
     SHOW(pwrite(fd, map + 2 * PAGE, PAGE, 2 * PAGE)); /* from a mapping of the very page */
     SHOW(pwrite(fd, map + 2 * PAGE + 10, PAGE, 2 * PAGE));
     SHOW(pread(fd, map + PAGE, PAGE, 2 * PAGE)); /* into a mapping of the file */
@@ -420,7 +420,8 @@ static void attributes_and_times(void)
     times[1].tv_nsec = UTIME_NOW;
     SHOW(utimensat(AT_FDCWD, "c", times, 0));
     stat("c", &st);
-    printf("%ld.%09ld %d\n", (long)st.st_atim.tv_sec, st.st_atim.tv_nsec, st.st_mtim.tv_sec > 1600000000);
+    printf("%ld.%09ld %d\n", (long)st.st_atim.tv_sec, st.st_atim.tv_nsec,
+           st.st_mtim.tv_sec > 1600000000);
     times[0].tv_nsec = 1000000000;
     SHOW(utimensat(AT_FDCWD, "c", times, 0));
     SHOW(utimensat(AT_FDCWD, "none", NULL, 0));

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHUNK       65536
-#define STILL_FREE  (16l << 20)
+#define CHUNK      65536
+#define STILL_FREE (16l << 20)
 
 static char chunk[CHUNK];
 
@@ -61,9 +61,11 @@ int main(int argc, char **argv)
     char *private_memory = malloc(STILL_FREE);
     if (private_memory)
         memset(private_memory, 1, STILL_FREE);
-    printf("memory for programs: %s\n", private_memory && private_memory[STILL_FREE / 2] ? "yes" : "no");
+    printf("memory for programs: %s\n",
+           private_memory && private_memory[STILL_FREE / 2] ? "yes" : "no");
     int other = open("other", O_CREAT | O_WRONLY, 0600);
-    printf("a new file's first byte: %s\n", write(other, chunk, 1) < 0 ? strerror(errno) : "written");
+    printf("a new file's first byte: %s\n",
+           write(other, chunk, 1) < 0 ? strerror(errno) : "written");
     close(fd);
     unlink("full");
     printf("after unlink: %ld\n", (long)write(other, chunk, 1));
