@@ -8,6 +8,8 @@
 #include "lib/errno.h"
 
 #define PERMISSION_BITS 07777u
+#define SET_UID         04000u
+#define SET_GID_EXEC    02010u /* without the group's execute bit, set-gid means something else */
 
 static bool is_read_only(const struct inode *inode)
 {
@@ -81,6 +83,11 @@ int vfs_set_owner(struct inode *inode, u32 uid, u32 gid)
         inode->uid = uid;
     if (gid != ~0u)
         inode->gid = gid;
+    if (!inode_is_dir(inode)) { /* what runs as its owner must not run as another */
+        inode->mode &= ~SET_UID;
+        if ((inode->mode & SET_GID_EXEC) == SET_GID_EXEC)
+            inode->mode &= ~(SET_GID_EXEC & ~0777u);
+    }
     inode_touch(inode, INODE_CTIME);
     rwsem_write_unlock(&inode->rwlock);
     return 0;

@@ -1,9 +1,9 @@
 /*
  * Advisory locks. Contract in file_lock.h.
  *
- * One mutex for all of them, one queue for all that wait: they are few, and what one lets go is what
- * another may want. A change of an owner's range cuts the owner's old locks, so an owner never has
- * two that overlap.
+ * One mutex for all of them, one queue for all that wait: they are few, and what one lets go is
+ * what another may want. A change of an owner's range cuts the owner's old locks, so an owner never
+ * has two that overlap.
  */
 #include "fs/file_lock.h"
 
@@ -29,9 +29,9 @@ static struct file_lock *find_conflict(struct inode *inode, const struct file_lo
 {
     struct file_lock *lock;
 
-    list_for_each(lock, &inode->locks, link) {
-        bool both_shared =
-            lock->spec.mode == FILE_LOCK_SHARED && spec->mode == FILE_LOCK_SHARED;
+    list_for_each(lock, &inode->locks, link)
+    {
+        bool both_shared = lock->spec.mode == FILE_LOCK_SHARED && spec->mode == FILE_LOCK_SHARED;
 
         if (lock->spec.owner != spec->owner && overlaps(&lock->spec, spec) && !both_shared)
             return lock;
@@ -50,7 +50,7 @@ static void remove_lock(struct file_lock *lock)
 static bool cut(struct inode *inode, struct file_lock *lock, const struct file_lock_spec *spec,
                 struct file_lock *rest)
 {
-    bool keeps_head = lock->spec.first < spec->first, keeps_tail = lock->spec.last > spec->last;
+    bool keeps_head = lock->spec.first<spec->first, keeps_tail = lock->spec.last> spec->last;
 
     if (keeps_head && keeps_tail) {
         rest->spec = lock->spec;
@@ -73,7 +73,8 @@ static unsigned replace(struct inode *inode, const struct file_lock_spec *spec,
     struct file_lock *lock, *next;
     unsigned used = 0;
 
-    list_for_each_safe(lock, next, &inode->locks, link) {
+    list_for_each_safe(lock, next, &inode->locks, link)
+    {
         if (lock->spec.owner == spec->owner && overlaps(&lock->spec, spec) &&
             cut(inode, lock, spec, spare[0]))
             used |= 1;
@@ -123,8 +124,8 @@ int file_lock_set(struct inode *inode, const struct file_lock_spec *spec, bool w
     int error = -ENOLCK;
 
     if (spare[0] && spare[1])
-        error = waits ? wait_and_set(inode, spec, spare, &used)
-                      : try_set(inode, spec, spare, &used);
+        error =
+            waits ? wait_and_set(inode, spec, spare, &used) : try_set(inode, spec, spare, &used);
     for (unsigned i = 0; i < ARRAY_SIZE(spare); i++)
         if (!(used & (1u << i)))
             kfree(spare[i]);
@@ -148,7 +149,8 @@ void file_lock_drop_owner(struct inode *inode, const void *owner)
     struct file_lock *lock, *next;
 
     mutex_lock(&locks_mutex);
-    list_for_each_safe(lock, next, &inode->locks, link) {
+    list_for_each_safe(lock, next, &inode->locks, link)
+    {
         if (lock->spec.owner == owner)
             remove_lock(lock);
     }

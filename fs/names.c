@@ -1,5 +1,6 @@
 /*
- * Making, removing and linking names. Renaming is in fs/rename.c, attributes are in fs/attributes.c.
+ * Making, removing and linking names. Renaming is in fs/rename.c, attributes are in
+ * fs/attributes.c.
  *
  * Every change follows one order: walk to the directory, lock it exclusively, look the name up
  * again under that lock, check, let the file system do it. A directory that is removed is locked

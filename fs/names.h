@@ -2,8 +2,9 @@
  * Calls that change names and attributes: what mkdir, unlink, rename, chmod and their like come to.
  *
  * Paths are given as to vfs_lookup(). The checks, and the locks of directories, are here; what a
- * name is belongs to the file system's inode_ops. All may sleep, no lock held on entry. File systems
- * that cannot be changed (read-only, generated files) answer -EROFS for names, -EPERM for sizes.
+ * name is belongs to the file system's inode_ops. All may sleep, no lock held on entry. File
+ * systems that cannot be changed (read-only, generated files) answer -EROFS for names, -EPERM for
+ * sizes.
  */
 #ifndef FS_NAMES_H
 #define FS_NAMES_H
@@ -15,9 +16,9 @@ enum name_kind { NAME_PLAIN, NAME_ROOT, NAME_DOT, NAME_DOT_DOT };
 /* A name and the directory that it is or will be in. */
 struct name_place {
     struct inode *dir; /* with a reference */
-    char *full;        /* absolute path of the name; where `dir` was reached by a link, without it */
+    char *full; /* absolute path of the name; where `dir` was reached by a link, without it */
     enum name_kind kind;
-    bool has_slash;    /* the path goes on with a slash: it can only be a directory */
+    bool has_slash; /* the path goes on with a slash: it can only be a directory */
     size_t len;
     char name[NAME_MAX_BYTES + 1];
 };
@@ -61,7 +62,7 @@ struct inode_times {
     s64 atime, mtime;
     u32 atime_ns, mtime_ns;
 };
-int vfs_set_mode(struct inode *inode, u32 permissions); /* 07777 */
+int vfs_set_mode(struct inode *inode, u32 permissions);   /* 07777 */
 int vfs_set_owner(struct inode *inode, u32 uid, u32 gid); /* ~0u: stays */
 int vfs_set_times(struct inode *inode, const struct inode_times *times);
 

@@ -100,14 +100,21 @@ static void pipe_free(struct pipe *pipe)
     kfree(pipe);
 }
 
+/* Without the lock both positions may move meanwhile; whoever looks then, looks again with it. */
 static u64 used_bytes(const struct pipe *pipe)
 {
-    return READ_ONCE(pipe->write_at) - READ_ONCE(pipe->read_at);
+    u64 read_at = READ_ONCE(pipe->read_at), write_at = READ_ONCE(pipe->write_at);
+
+    return write_at > read_at ? write_at - read_at : 0;
 }
 
+/* A page that is read from is not written to again before all of it is read. */
 static u64 room_bytes(const struct pipe *pipe)
 {
-    return (u64)pipe->slots * PAGE_SIZE - used_bytes(pipe);
+    u64 begin = ALIGN_DOWN(READ_ONCE(pipe->read_at), PAGE_SIZE);
+    u64 end = begin + (u64)pipe->slots * PAGE_SIZE, write_at = READ_ONCE(pipe->write_at);
+
+    return write_at < end ? end - write_at : 0;
 }
 
 static u32 reader_count(struct pipe *pipe)
@@ -129,6 +136,15 @@ static struct page **slot_at(struct pipe *pipe, u64 at, size_t *left)
 
 /* ---- Reading ---- */
 
+/* The pipe is empty: all of its slots are free again. lock held. */
+static void begin_new_page(struct pipe *pipe)
+{
+    u64 at = ALIGN_UP(pipe->read_at, PAGE_SIZE);
+
+    WRITE_ONCE(pipe->write_at, at);
+    WRITE_ONCE(pipe->read_at, at);
+}
+
 /* Takes out what is there, up to len. lock held. => bytes, -EFAULT */
 static ssize_t take_out(struct pipe *pipe, u64 user_buf, size_t len)
 {
@@ -145,6 +161,8 @@ static ssize_t take_out(struct pipe *pipe, u64 user_buf, size_t len)
         done += copied;
         if (copied == left || used_bytes(pipe) == 0)
             drop_page(pipe, slot - pipe->pages);
+        if (used_bytes(pipe) == 0)
+            begin_new_page(pipe);
         if (copied < want)
             return done ? (ssize_t)done : -EFAULT;
     }

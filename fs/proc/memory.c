@@ -5,6 +5,7 @@
 #include "drivers/block/block.h"
 #include "fs/proc/proc.h"
 #include "fs/text_out.h"
+#include "fs/tmpfs.h"
 #include "kernel/sched/task.h"
 #include "mm/account.h"
 #include "mm/core/frames.h"
@@ -109,6 +110,7 @@ static size_t show_meminfo(void *arg, char *buf, size_t size)
     struct text_out out = {buf, size, 0};
     u64 free = frames_free_count(), in_caches = page_cache_total_pages();
     u64 reserve = frames_reserve(), buffers = proc_buffer_pages(), stacks = 0;
+    u64 in_memory = MIN(tmpfs_pages_used(), in_caches), available = free + in_caches - in_memory;
     struct process_sums sums;
 
     (void)arg;
@@ -117,7 +119,7 @@ static size_t show_meminfo(void *arg, char *buf, size_t size)
     buffers = MIN(buffers, in_caches); /* one was read after the other */
     put_kib(&out, "MemTotal:", frames_total());
     put_kib(&out, "MemFree:", free);
-    put_kib(&out, "MemAvailable:", free + in_caches - MIN(reserve, free + in_caches));
+    put_kib(&out, "MemAvailable:", available - MIN(reserve, available));
     put_kib(&out, "Buffers:", buffers);
     put_kib(&out, "Cached:", in_caches - buffers);
     put_kib(&out, "SwapCached:", 0);
@@ -126,7 +128,7 @@ static size_t show_meminfo(void *arg, char *buf, size_t size)
     put_kib(&out, "Dirty:", 0);
     put_kib(&out, "Writeback:", 0);
     put_kib(&out, "AnonPages:", sums.anon_pages);
-    put_kib(&out, "Shmem:", 0);
+    put_kib(&out, "Shmem:", in_memory);
     put_kib(&out, "Slab:", slab_frames_total());
     put_kib(&out, "SReclaimable:", 0);
     put_kib(&out, "SUnreclaim:", slab_frames_total());

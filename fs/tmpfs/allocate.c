@@ -20,6 +20,14 @@ static void clear_part(struct page_cache *cache, u64 pos, size_t len)
     page_put(page);
 }
 
+void tmpfs_clear_behind_end(struct inode *inode)
+{
+    u64 size = inode->cache.size_bytes;
+
+    if (size % PAGE_SIZE)
+        clear_part(&inode->cache, size, PAGE_SIZE - size % PAGE_SIZE);
+}
+
 /* Whole pages go, of the pages at both ends a part is cleared. */
 static void punch(struct page_cache *cache, u64 offset, u64 end)
 {

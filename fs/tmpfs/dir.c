@@ -41,13 +41,15 @@ static struct tmpfs_entry *find_entry(const struct tmpfs_node *node, const char 
     struct tmpfs_entry *entry;
 
     if (!node->buckets) {
-        list_for_each(entry, &node->entries, link) {
+        list_for_each(entry, &node->entries, link)
+        {
             if (has_name(entry, name, len))
                 return entry;
         }
         return NULL;
     }
-    list_for_each(entry, &node->buckets[bucket_of(node, name, len)], hash_link) {
+    list_for_each(entry, &node->buckets[bucket_of(node, name, len)], hash_link)
+    {
         if (has_name(entry, name, len))
             return entry;
     }
@@ -184,7 +186,8 @@ static int dir_iterate(struct inode *dir, u64 *pos, dir_emit emit, void *ctx)
             return 0;
         *pos = POS_FIRST_ENTRY;
     }
-    list_for_each(entry, &tmpfs_node(dir)->entries, link) {
+    list_for_each(entry, &tmpfs_node(dir)->entries, link)
+    {
         const struct inode *inode = entry->inode;
 
         if (entry->cookie < *pos)
@@ -327,7 +330,8 @@ static void exchange(const struct inode_rename *r)
     inode_touch(r->replaced, INODE_CTIME);
 }
 
-/* The new name: an entry that was there already changes hands, so it keeps its place in listings. */
+/* The new name: an entry that was there already changes hands, so it keeps its place in listings.
+ */
 static int dir_rename(const struct inode_rename *r)
 {
     struct tmpfs_entry *to = find_entry(tmpfs_node(r->to_dir), r->to_name, r->to_len);
@@ -362,7 +366,8 @@ void tmpfs_dir_empty(struct inode *dir)
 {
     struct tmpfs_entry *entry, *next;
 
-    list_for_each_safe(entry, next, &tmpfs_node(dir)->entries, link) {
+    list_for_each_safe(entry, next, &tmpfs_node(dir)->entries, link)
+    {
         struct inode *inode = entry->inode;
 
         if (inode_is_dir(inode))

@@ -153,7 +153,8 @@ static ssize_t tmpfs_read(struct file *file, u64 user_buf, size_t len, u64 *pos)
 
 /* ---- Writing ---- */
 
-/* Faults in what the copy of [user_buf, +len) will read; len is at most a page. => can it be read? */
+/* Faults in what the copy of [user_buf, +len) will read; len is at most a page. => can it be read?
+ */
 static bool touch_source(u64 user_buf, size_t len)
 {
     char byte;
@@ -198,7 +199,7 @@ static ssize_t write_locked(struct inode *inode, u64 user_buf, size_t len, u64 p
     ssize_t n = 0;
 
     if (pos > cache->size_bytes)
-        page_cache_truncate(cache, cache->size_bytes); /* what was stored behind the end is not data */
+        tmpfs_clear_behind_end(inode);
     while (done < len && !task_kill_is_pending(task_current())) {
         u64 at = pos + done;
 
@@ -243,7 +244,7 @@ int tmpfs_set_size(struct inode *inode, u64 size_bytes)
     if (size_bytes > FILE_BYTES_MAX)
         return -EFBIG;
     if (size_bytes > cache->size_bytes)
-        page_cache_truncate(cache, cache->size_bytes); /* clears what lies behind the old end */
+        tmpfs_clear_behind_end(inode);
     page_cache_truncate(cache, size_bytes);
     inode_touch(inode, INODE_MTIME | INODE_CTIME);
     return 0;

@@ -115,7 +115,8 @@ static struct inode *inode_with_node(struct super_block *super, u32 mode)
     return inode;
 }
 
-struct inode *tmpfs_inode_create(struct super_block *super, const struct inode_new *what, int *error)
+struct inode *tmpfs_inode_create(struct super_block *super, const struct inode_new *what,
+                                 int *error)
 {
     struct inode *inode;
 

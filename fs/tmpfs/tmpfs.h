@@ -12,9 +12,9 @@
 /* What inode->fs_private points at. */
 struct tmpfs_node {
     /* Directories; the inode's rwlock. */
-    struct list entries; /* tmpfs_entry.link, in rising order of cookie */
+    struct list entries;  /* tmpfs_entry.link, in rising order of cookie */
     struct list *buckets; /* tmpfs_entry.hash_link by name; NULL while there are few */
-    u32 n_buckets;       /* power of two */
+    u32 n_buckets;        /* power of two */
     u32 n_entries;
     u64 next_cookie;
     struct inode *parent; /* tmpfs_tree_lock; no reference: it is not empty. NULL: root, removed */
@@ -43,7 +43,8 @@ extern const struct file_ops file_ops_tmpfs;
 extern const struct page_cache_ops tmpfs_cache_ops;
 
 /* super.c. => new inode, not yet in a directory; NULL with *error: -ENOSPC, -ENOMEM. May sleep. */
-struct inode *tmpfs_inode_create(struct super_block *super, const struct inode_new *what, int *error);
+struct inode *tmpfs_inode_create(struct super_block *super, const struct inode_new *what,
+                                 int *error);
 void tmpfs_inode_evict(struct inode *inode);
 /* Room for n pages. => whether there is. Never sleeps. */
 bool tmpfs_charge(struct inode *inode, u64 n_pages);
@@ -56,6 +57,8 @@ void tmpfs_dir_empty(struct inode *dir);
 int tmpfs_set_size(struct inode *inode, u64 size_bytes);
 /* allocate.c */
 int tmpfs_allocate(struct inode *inode, u32 mode, u64 offset, u64 len);
+/* Before the file grows: what a mapping stored behind the end, in the last page, is not data. */
+void tmpfs_clear_behind_end(struct inode *inode);
 s64 tmpfs_seek_data(struct inode *inode, u64 pos, bool want_hole);
 /* The page, locked, up to date and referenced; made where it is absent. rwlock held exclusive.
  * => 0; -ENOSPC, -ENOMEM. May sleep. */

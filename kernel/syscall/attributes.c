@@ -120,8 +120,8 @@ s64 sys_fchown(const u64 *a)
 
 /* ---- Times ---- */
 
-#define UTIME_NOW  0x3fffffffl
-#define UTIME_OMIT 0x3ffffffel
+#define UTIME_NOW     0x3fffffffl
+#define UTIME_OMIT    0x3ffffffel
 #define US_PER_SECOND 1000000l
 #define NS_PER_US     1000l
 

@@ -66,7 +66,7 @@ struct dirent_head {
     u8 type;
 } PACKED;
 #define DIRENT_NAME_OFFSET 19
-#define DIRENT_MAX_BYTES ALIGN_UP(DIRENT_NAME_OFFSET + NAME_MAX_BYTES + 1ul, 8ul)
+#define DIRENT_MAX_BYTES   ALIGN_UP(DIRENT_NAME_OFFSET + NAME_MAX_BYTES + 1ul, 8ul)
 
 /* Entries are collected in kernel memory and copied when the directory's lock is free again. */
 struct dirent_buffer {
@@ -125,4 +125,3 @@ s64 sys_getdents64(const u64 *a)
     file_put(file);
     return result;
 }
-

@@ -157,7 +157,8 @@ static int range_of(struct file *file, const struct flock64 *lock, struct file_l
 static int spec_of(struct file *file, const struct flock64 *lock, bool of_file,
                    struct file_lock_spec *spec)
 {
-    static const enum file_lock_mode modes[] = {FILE_LOCK_SHARED, FILE_LOCK_EXCLUSIVE, FILE_LOCK_NONE};
+    static const enum file_lock_mode modes[] = {FILE_LOCK_SHARED, FILE_LOCK_EXCLUSIVE,
+                                                FILE_LOCK_NONE};
     if (lock->type < F_RDLCK || lock->type > F_UNLCK || (of_file && lock->pid))
         return -EINVAL;
     *spec = (struct file_lock_spec){
@@ -222,7 +223,8 @@ s64 sys_flock(const u64 *a)
     if (!file)
         return -EBADF;
     spec.owner = file;
-    s64 result = file->flags & O_PATH ? -EBADF : file_lock_set(file->inode, &spec, !(a[1] & LOCK_NB));
+    s64 result =
+        file->flags & O_PATH ? -EBADF : file_lock_set(file->inode, &spec, !(a[1] & LOCK_NB));
     file_put(file);
     return result;
 }
@@ -230,12 +232,26 @@ s64 sys_flock(const u64 *a)
 /* ---- fcntl ---- */
 
 enum {
-    F_DUPFD = 0, F_GETFD = 1, F_SETFD = 2, F_GETFL = 3, F_SETFL = 4, F_GETLK = 5, F_SETLK = 6, F_SETLKW = 7,
-    F_SETOWN = 8, F_GETOWN = 9, F_OFD_GETLK = 36, F_OFD_SETLK = 37, F_OFD_SETLKW = 38, F_DUPFD_CLOEXEC = 1030,
-    F_SETPIPE_SZ = 1031, F_GETPIPE_SZ = 1032, F_GET_SEALS = 1034,
+    F_DUPFD = 0,
+    F_GETFD = 1,
+    F_SETFD = 2,
+    F_GETFL = 3,
+    F_SETFL = 4,
+    F_GETLK = 5,
+    F_SETLK = 6,
+    F_SETLKW = 7,
+    F_SETOWN = 8,
+    F_GETOWN = 9,
+    F_OFD_GETLK = 36,
+    F_OFD_SETLK = 37,
+    F_OFD_SETLKW = 38,
+    F_DUPFD_CLOEXEC = 1030,
+    F_SETPIPE_SZ = 1031,
+    F_GETPIPE_SZ = 1032,
+    F_GET_SEALS = 1034,
 };
 #define SETTABLE_FLAGS (O_APPEND | O_NONBLOCK)
-#define F_SEAL_SEAL 1
+#define F_SEAL_SEAL    1
 
 static s64 set_pipe_size(struct file *file, u64 wanted)
 {
@@ -277,8 +293,9 @@ s64 sys_fcntl(const u64 *a)
     struct fd_table *files = process_current()->files;
     u32 command = a[1];
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-        return a[2] >= limit_current(LIMIT_NOFILE) ? -EINVAL
-                                                   : duplicate(a[0], a[2], command == F_DUPFD_CLOEXEC);
+        return a[2] >= limit_current(LIMIT_NOFILE)
+                   ? -EINVAL
+                   : duplicate(a[0], a[2], command == F_DUPFD_CLOEXEC);
     if (command == F_GETFD)
         return fd_flags(files, a[0], -1);
     if (command == F_SETFD) {

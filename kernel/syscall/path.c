@@ -73,7 +73,8 @@ static int lookup_itself(int dirfd, struct inode **out)
     return 0;
 }
 
-/* => whether the program's path is empty, or is none at all, which AT_EMPTY_PATH takes for the same */
+/* => whether the program's path is empty, or is none at all, which AT_EMPTY_PATH takes for the same
+ */
 static bool is_empty(u64 user_path, int *error)
 {
     char first = '\0';

@@ -122,7 +122,8 @@ static s64 poll_again(struct signal_restart *restart)
 {
     s64 result = do_poll(restart->args[0], restart->args[1], restart->args[2]);
     if (result == -EINTR)
-        return signal_restart_by(poll_again, restart->args[0], restart->args[1], restart->args[2], 0, 0);
+        return signal_restart_by(poll_again, restart->args[0], restart->args[1], restart->args[2],
+                                 0, 0);
     return result;
 }
 
@@ -181,7 +182,8 @@ static bool is_in(const u64 *bits, unsigned fd)
 static int read_sets(struct select_sets *sets)
 {
     for (unsigned s = 0; s < SET_COUNT; s++)
-        if (sets->user[s] && copy_from_user(sets->bits[s], sets->user[s], sets->words * sizeof(u64)))
+        if (sets->user[s] &&
+            copy_from_user(sets->bits[s], sets->user[s], sets->words * sizeof(u64)))
             return -EFAULT;
     return 0;
 }
@@ -219,7 +221,8 @@ static int collect(const struct select_sets *sets, struct poll_item *items, u32 
 }
 
 /* => number of bits set in the three results */
-static s64 spread(struct select_sets *sets, const struct poll_item *items, const u32 *fds, unsigned n)
+static s64 spread(struct select_sets *sets, const struct poll_item *items, const u32 *fds,
+                  unsigned n)
 {
     s64 total = 0;
     for (unsigned i = 0; i < n; i++) {

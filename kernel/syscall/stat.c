@@ -161,7 +161,8 @@ s64 sys_statx(const u64 *a)
 #define ACCESS_WRITE 2u
 #define ACCESS_ALL   7u
 
-/* Everybody is root: what exists can be read; written unless its file system cannot; executed if anybody may. */
+/* Everybody is root: what exists can be read; written unless its file system cannot; executed if
+ * anybody may. */
 static s64 access_at(u64 dirfd, u64 user_path, u32 mode, u32 flags)
 {
     struct inode *inode;
@@ -170,8 +171,8 @@ static s64 access_at(u64 dirfd, u64 user_path, u32 mode, u32 flags)
     int error = syscall_lookup(dirfd, user_path, flags & ~AT_EACCESS, &inode);
     if (error)
         return error;
-    bool is_special = inode_is(inode, S_IFCHR) || inode_is(inode, S_IFBLK) || inode_is(inode, S_IFIFO) ||
-                      inode_is(inode, S_IFSOCK);
+    bool is_special = inode_is(inode, S_IFCHR) || inode_is(inode, S_IFBLK) ||
+                      inode_is(inode, S_IFIFO) || inode_is(inode, S_IFSOCK);
     if ((mode & ACCESS_WRITE) && !is_special && inode->super && inode->super->is_read_only)
         error = -EROFS;
     else if ((mode & ACCESS_EXEC) && !inode_is_dir(inode) && !(inode->mode & 0111))
@@ -257,7 +258,7 @@ static s64 magic_of(const char *type)
         const char *type;
         s64 magic;
     } table[] = {
-        {"ext2", 0xef53},   {"tmpfs", 0x01021994},  {"proc", 0x9fa0},
+        {"ext2", 0xef53},      {"tmpfs", 0x01021994}, {"proc", 0x9fa0},
         {"sysfs", 0x62656572}, {"devfs", 0x01021994}, {"pipefs", 0x50495045},
     };
     for (unsigned i = 0; i < ARRAY_SIZE(table); i++)
@@ -301,4 +302,3 @@ s64 sys_fstatfs(const u64 *a)
     file_put(file);
     return error;
 }
-

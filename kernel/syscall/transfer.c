@@ -8,8 +8,8 @@
 #include "kernel/task/signal.h"
 #include "mm/mmap.h"
 
-#define STRETCH_BYTES  65536ul
-#define TRANSFER_MAX   0x7ffff000ul
+#define STRETCH_BYTES 65536ul
+#define TRANSFER_MAX  0x7ffff000ul
 
 /* A position of the program's, or the file's own one. */
 struct side {
@@ -68,7 +68,8 @@ static s64 copy_stretch(struct side *in, struct side *out, u64 buffer, size_t le
 static s64 copy_all(struct side *in, struct side *out, u64 len)
 {
     struct mm *mm = process_current()->mm;
-    s64 buffer = mm_mmap(mm, 0, STRETCH_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, NULL, 0);
+    s64 buffer =
+        mm_mmap(mm, 0, STRETCH_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, NULL, 0);
     s64 done = 0, n = 0;
     if (buffer < 0)
         return buffer;
@@ -126,7 +127,8 @@ static int check_copy(const struct side *in, const struct side *out, u64 len, u6
         return -EINVAL;
     if (out->file->flags & O_APPEND)
         return -EBADF;
-    u64 in_pos = in->user_pos ? in->pos : in->file->pos, out_pos = out->user_pos ? out->pos : out->file->pos;
+    u64 in_pos = in->user_pos ? in->pos : in->file->pos,
+        out_pos = out->user_pos ? out->pos : out->file->pos;
     bool overlap = in_pos < out_pos + len && out_pos < in_pos + len;
     return in->file->inode == out->file->inode && overlap ? -EINVAL : 0;
 }

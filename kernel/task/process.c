@@ -114,6 +114,8 @@ void process_put(struct process *process)
         fs_context_put(process->fs);
     if (process->mm)
         mm_put(process->mm);
+    if (process->task)
+        task_put(process->task);
     kfree(process);
 }
 

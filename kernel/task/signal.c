@@ -171,7 +171,8 @@ static int send_locked(struct signal_process *shared, struct signal_thread *targ
     struct signal_thread *taker = target && takes(target, signal) ? target : NULL;
     if (!target)
         taker = choose_locked(shared, signal);
-    if (taker && is_fatal_for(taker, signal))
+    bool waits_for_continue = shared->stop_signal && signal != SIGKILL;
+    if (taker && !waits_for_continue && is_fatal_for(taker, signal))
         kill_all_locked(shared, signal);
     else if (taker)
         signal_wake_locked(taker);

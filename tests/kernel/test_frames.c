@@ -8,6 +8,7 @@
 #include "mm/core/misuse.h"
 #include "tests/kernel/ktest.h"
 
+#define ROUNDS 8
 #define MANY 2100 /* more than two blocks of the largest order */
 
 /* Takes single frames until `max` or none is left. => how many, linked in `list` */
@@ -96,9 +97,12 @@ KTEST(frames, freed_neighbours_become_large_blocks_again)
     frames_drain_cpu_lists();
 
     u64 before = frames_free_blocks(FRAME_MAX_ORDER);
-    /* Small blocks go first; on until a large one had to be split. */
-    while (frames_free_blocks(FRAME_MAX_ORDER) == before)
-        KASSERT_EQ(take_frames(&all, MANY, 0), MANY);
+    u64 n = 0;
+
+    /* Smaller blocks that earlier tests left in use at their edges are taken first. */
+    while (frames_free_blocks(FRAME_MAX_ORDER) == before && n < ROUNDS * MANY)
+        n += take_frames(&all, MANY, 0);
+    KEXPECT(frames_free_blocks(FRAME_MAX_ORDER) < before);
     list_for_each_safe(page, next, &all, lru) {
         list_del(&page->lru);
         list_add_tail(page_pfn(page) & 1 ? &odd : &even, &page->lru);

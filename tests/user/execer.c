@@ -213,8 +213,9 @@ static void spawned(void)
     int status = 0;
     pid_t pid;
     fflush(stdout);
-    show("posix_spawn", posix_spawn(&pid, self, NULL, NULL, ARGS("execer", "tell", "spawned"), ARGS("Z=3")));
+    int error = posix_spawn(&pid, self, NULL, NULL, ARGS("execer", "tell", "spawned"), ARGS("Z=3"));
     waitpid(pid, &status, 0);
+    show("posix_spawn", error);
     show("its status", WEXITSTATUS(status));
     show("posix_spawn of nothing", posix_spawn(&pid, "/not/there", NULL, NULL, ARGS("x"), NULL));
     FILE *pipe = popen("exit 3", "r");

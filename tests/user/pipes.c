@@ -135,7 +135,10 @@ static void waiting(void)
     printf("-- waiting\n");
     SHOW(pipe(pipes));
     for (int i = 0; i < 12; i++)
-        fds[i] = (struct pollfd){.fd = i == 3 ? pipes[0] : i == 5 ? pipes[1] : i == 7 ? 999 : -1,
+        fds[i] = (struct pollfd){.fd = i == 3   ? pipes[0]
+                                       : i == 5 ? pipes[1]
+                                       : i == 7 ? 999
+                                                : -1,
                                  .events = POLLIN | POLLOUT};
     SHOW(poll(fds, 12, -1));
     printf("%x %x %x %x\n", fds[0].revents, fds[3].revents, fds[5].revents, fds[7].revents);

@@ -29,7 +29,7 @@ enum {
 };
 
 #define THREADS 8
-#define ROUNDS 2000
+#define ROUNDS 500
 
 static void show(const char *what, long value)
 {

@@ -315,7 +315,7 @@ static void truncation(void)
     SHOW(ftruncate(fd, 3 * PAGE));
     printf("%c %d %d\n", map[2 * PAGE], map[2 * PAGE + 1], map[3 * PAGE - 1]);
     SHOW(lseek(fd, 0, SEEK_END));
-    SHOW(write(fd, map + 2 * PAGE, PAGE));       /* from a mapping of the file */
+    SHOW(write(fd, map + 2 * PAGE, PAGE));            /* from a mapping of the file */
     SHOW(pwrite(fd, map + 2 * PAGE, PAGE, 2 * PAGE)); /* from a mapping of the very page */
     SHOW(pwrite(fd, map + 2 * PAGE + 10, PAGE, 2 * PAGE));
     SHOW(pread(fd, map + PAGE, PAGE, 2 * PAGE)); /* into a mapping of the file */
@@ -420,7 +420,8 @@ static void attributes_and_times(void)
     times[1].tv_nsec = UTIME_NOW;
     SHOW(utimensat(AT_FDCWD, "c", times, 0));
     stat("c", &st);
-    printf("%ld.%09ld %d\n", (long)st.st_atim.tv_sec, st.st_atim.tv_nsec, st.st_mtim.tv_sec > 1600000000);
+    printf("%ld.%09ld %d\n", (long)st.st_atim.tv_sec, st.st_atim.tv_nsec,
+           st.st_mtim.tv_sec > 1600000000);
     times[0].tv_nsec = 1000000000;
     SHOW(utimensat(AT_FDCWD, "c", times, 0));
     SHOW(utimensat(AT_FDCWD, "none", NULL, 0));
@@ -534,6 +535,68 @@ static void unnamed(void)
     close(fd);
 }
 
+/* A long mix of stores, writes, truncations and holes, the same on every kernel. */
+static void mixture(void)
+{
+    enum { PAGES = 48, BYTES = PAGES * PAGE };
+    static char buf[5 * PAGE];
+    uint64_t random = 42;
+    long size = 0;
+    printf("-- mixture\n");
+    int fd = open("mix", O_CREAT | O_RDWR, 0644);
+    char *map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    for (int turn = 0; turn < 3000; turn++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        long at = (random >> 20) % BYTES, len = (random >> 44) % sizeof(buf);
+        if (at + len > BYTES)
+            len = BYTES - at;
+        switch (random >> 61) {
+        case 0:
+        case 1:
+            memset(buf, turn, len);
+            if (pwrite(fd, buf, len, at) != len)
+                printf("turn %d: write failed\n", turn);
+            if (len && at + len > size)
+                size = at + len;
+            break;
+        case 2:
+        case 3:
+            if (at < size)
+                memset(map + at, turn ^ 0x55, at + len > size ? size - at : len);
+            break;
+        case 4:
+            if (at < size) { /* from the file's own mapping */
+                len = at + len > size ? size - at : len;
+                if (pwrite(fd, map + at, len, (at * 7) % (BYTES - len)) != len)
+                    printf("turn %d: write from the mapping failed\n", turn);
+                if (len && (at * 7) % (BYTES - len) + len > size)
+                    size = (at * 7) % (BYTES - len) + len;
+            }
+            break;
+        case 5:
+            if (turn % 4 == 0) {
+                ftruncate(fd, at);
+                size = at;
+            }
+            break;
+        case 6:
+            if (turn % 4 == 0 && len)
+                fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, len);
+            break;
+        case 7:
+            if (pread(fd, buf, len, at) > 0 && at < size &&
+                memcmp(buf, map + at, at + len > size ? size - at : len))
+                printf("turn %d: read and mapping differ\n", turn);
+            break;
+        }
+    }
+    SHOW(lseek(fd, 0, SEEK_END) == size);
+    close(fd);
+    munmap(map, BYTES);
+    sum("mix");
+    unlink("mix");
+}
+
 static void copies(void)
 {
     static char text[100000];
@@ -577,6 +640,7 @@ int main(int argc, char **argv)
     listings();
     locks();
     unnamed();
+    mixture();
     copies();
     list(".");
     SHOW(chdir(".."));

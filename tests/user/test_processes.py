@@ -1,0 +1,84 @@
+"""Processes and threads: the same binaries here and on this machine's Linux print the same; what only this kernel limits
+stands here."""
+
+import sys
+
+import pytest
+
+import harness
+
+# name: (program and arguments, CPUs)
+SAME = {
+    "forks": (["/tests/forktree"], 1),
+    "forks-2": (["/tests/forktree"], 2),
+    "threads": (["/tests/threads"], 1),
+    "threads-4": (["/tests/threads"], 4),
+    "exec": (["/tests/execer"], 2),
+}
+
+HERE = {
+    "bomb": (["/tests/forktree", "bomb"], 2),
+    "big": (["/tests/forktree", "big", "100"], 2),
+}
+
+LONG = {
+    "big-1000": (["/tests/forktree", "big", "1000"], 4),
+    "threads-8": (["/tests/threads"], 8),
+}
+
+
+def start(case):
+    program, smp = {**SAME, **HERE, **LONG}[case]
+    return harness.boot(*program, smp=smp, timeout=240)
+
+
+@pytest.fixture(scope="module")
+def boots(request):
+    boots = harness.Boots(request, start)
+    yield boots
+    boots.close()
+
+
+def compare_with_host(case, result):
+    (program, *arguments), _ = {**SAME, **LONG}[case]
+    if sys.platform != "linux":
+        pytest.skip("the other side of this comparison is Linux")
+    there = harness.on_host(program, *arguments)
+    assert result.status == there.status, result.explain()
+    assert result.out == there.out, result.explain()
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_does_the_same_as_on_linux(case, boots):
+    compare_with_host(case, boots[case])
+
+
+@pytest.mark.long
+def test_threads_on_eight_cpus():
+    compare_with_host("threads-8", start("threads-8"))
+
+
+def lines(result):
+    assert result.status == 0, result.explain()
+    return [line for line in result.out.splitlines() if not line.startswith("host: ")]
+
+
+@pytest.mark.parametrize("case", ["bomb"])
+def test_a_fork_bomb_meets_its_limit(case, boots):
+    assert lines(boots[case]) == ["-- bomb", "errno: 11", "all came back: 1",
+                                  "as many as the limit says, or nearly: 1"], boots[case].explain()
+
+
+def check_big(result):
+    assert lines(result) == ["wrong: 0", "fewer than 200 frames missing: 1",
+                             "parent's pages changed: 0"], result.explain()
+
+
+@pytest.mark.parametrize("case", ["big"])
+def test_forks_of_64_mib_give_their_memory_back(case, boots):
+    check_big(boots[case])
+
+
+@pytest.mark.long
+def test_a_thousand_forks_of_64_mib():
+    check_big(start("big-1000"))

@@ -1,0 +1,47 @@
+"""Signals: each program runs here and on this machine's Linux, and must print the same. One boot each, and one with two
+CPUs for what goes on between processes and threads."""
+
+import os
+import sys
+
+import pytest
+
+import harness
+
+DATA = os.path.join(harness.BUILD, "data")
+# name: (arguments here, arguments on the host, CPUs)
+PROGRAMS = {
+    "bad-accesses": (["/tests/segvtable", "/data/small.txt", "tmp"],
+                     [os.path.join(DATA, "small.txt"), "tmp"], 1),
+    "calls": (["/tests/sigcalls"], [], 1),
+    "processes": (["/tests/sigproc"], [], 1),
+    "processes-two-cpus": (["/tests/sigproc"], [], 2),
+}
+
+
+@pytest.fixture(scope="module")
+def boots(request):
+    boots = harness.Boots(request, lambda case: harness.boot(*PROGRAMS[case][0],
+                                                             smp=PROGRAMS[case][2]))
+    yield boots
+    boots.close()
+
+
+@pytest.mark.parametrize("case", list(PROGRAMS))
+def test_signals_are_those_of_linux(case, boots):
+    here = boots[case]
+    (program, *_), host_arguments, _ = PROGRAMS[case]
+    if sys.platform != "linux":
+        pytest.skip("the other side of this comparison is Linux")
+    there = harness.on_host(program, *host_arguments)
+    assert there.status == 0 and there.out.endswith("done\n"), there.explain()
+    assert here.status == 0, here.explain()
+    assert here.out.splitlines() == there.out.splitlines(), here.explain()
+
+
+def test_a_death_by_signal_is_logged_with_its_place():
+    """A program without a handler: the log says what was touched, and what is mapped there."""
+    result = harness.boot("/tests/badaccess", "write-readonly")
+    assert result.status == 128 + 11, result.explain()
+    lines = [line for line in result.log.splitlines() if "SIGSEGV (no permission)" in line]
+    assert len(lines) == 1 and "write to 0x" in lines[0] and "r--p" in lines[0], result.explain()
