@@ -23,6 +23,7 @@
 #define STACK_TOP USER_ADDRESS_END
 #define STACK_FIRST_BYTES (132ul * 1024)
 #define STRINGS_SHARE 4 /* of the stack limit */
+#define STRINGS_MAX_BYTES (2ul << 20) /* and at most this, however large that is */
 #define AUX_PAIRS 20
 #define CLOCK_TICKS 100
 #define MIN_SIGNAL_STACK 2048
@@ -127,7 +128,8 @@ static int build(struct mm *mm, const struct exec_arguments *a, const struct exe
 int exec_build_stack(struct mm *mm, const struct exec_arguments *arguments,
                      const struct exec_auxiliary *aux, u64 *rsp)
 {
-    if (strings_bytes(arguments) > limit_current(LIMIT_STACK) / STRINGS_SHARE)
+    u64 share = limit_current(LIMIT_STACK) / STRINGS_SHARE;
+    if (strings_bytes(arguments) > MIN(share, STRINGS_MAX_BYTES))
         return -E2BIG;
     int error = map_stack(mm);
     if (error)

@@ -281,7 +281,9 @@ KTEST(process, what_is_no_regular_file_is_eacces)
 
 /* ---- Arguments ---- */
 
-#define STRINGS_LIMIT (124ul * 1024) /* argument and environment strings with their pointers */
+#define STRINGS_LIMIT (2ul << 20) /* argument and environment strings with their pointers: a quarter of the stack's limit */
+#define LONG_STRING (64ul * 1024) /* of one string with its NUL and its pointer */
+#define LONG_STRINGS_MAX (STRINGS_LIMIT / LONG_STRING + 2)
 
 static u64 user_word(u64 addr)
 {
@@ -318,26 +320,36 @@ KTEST(process, stack_holds_count_arguments_and_environment)
     test_mm_leave();
 }
 
-/* Loads with one argument, or one environment string, of so many bytes with its NUL and its
- * pointer. */
+static char long_text[LONG_STRING - sizeof(u64)];
+
+/* Strings that count so many bytes together, long ones first; a shorter one is the end of the long one. => how many */
+static unsigned make_strings(const char **strings, u64 bytes)
+{
+    unsigned n = 0;
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    for (; bytes >= 2 * LONG_STRING; bytes -= LONG_STRING)
+        strings[n++] = long_text;
+    u64 half = bytes / 2;
+    strings[n++] = long_text + LONG_STRING - half;
+    strings[n++] = long_text + LONG_STRING - (bytes - half);
+    strings[n] = NULL;
+    return n;
+}
+
+/* Loads with arguments, or with an environment, that count so many bytes. */
 static int load_with_bytes(u64 bytes, bool as_environment)
 {
-    char *text = kmalloc(bytes);
-    const char *strings[] = {text, NULL};
-    struct exec_arguments arguments = {!as_environment, as_environment,
+    static const char *strings[LONG_STRINGS_MAX + 1];
+    unsigned n = make_strings(strings, bytes);
+    struct exec_arguments arguments = {as_environment ? 0 : n, as_environment ? n : 0,
                                        as_environment ? no_strings : strings,
                                        as_environment ? strings : no_strings, NULL};
-    int error;
-
-    if (!KEXPECT(text != NULL) || !test_mm_enter())
+    if (!KEXPECT(test_mm_enter() != NULL))
         return 1;
-    memset(text, 'x', bytes);
-    text[bytes - sizeof(u64) - 1] = '\0';
-    error = load_with(&arguments);
+    int error = load_with(&arguments);
     if (!error)
         KEXPECT_EQ(user_word(image.frame.rsp), arguments.argc);
     test_mm_leave();
-    kfree(text);
     return error;
 }
 
@@ -352,12 +364,15 @@ KTEST(process, arguments_and_environment_beyond_the_limit_are_e2big)
 
 KTEST(process, many_short_arguments_count_with_their_pointers)
 {
-    const u64 n = STRINGS_LIMIT / (2 + sizeof(u64)) + 1; /* "x", NUL, pointer */
+    /* Long ones up to the last 128 KiB, then "x", NUL, pointer. */
+    const u64 n_long = STRINGS_LIMIT / LONG_STRING - 2;
+    const u64 n = n_long + 2 * LONG_STRING / (2 + sizeof(u64)) + 1;
     const char **argv = kmalloc((n + 1) * sizeof(*argv));
 
     KASSERT(argv != NULL);
+    memset(long_text, 'x', sizeof(long_text) - 1);
     for (u64 i = 0; i < n; i++)
-        argv[i] = "x";
+        argv[i] = i < n_long ? long_text : "x";
     argv[n] = NULL;
     fill_good_image();
     if (test_mm_enter()) {
@@ -450,7 +465,6 @@ KTEST(process, kill_ends_a_program_that_waits_for_the_disk)
     task_kill(process->task);
     KEXPECT_EQ(program_end(process), 128 + SIGKILL); /* before the disk has answered */
     KEXPECT(gate_held(disk) >= 1);
-    KEXPECT_EQ(process->exit_signal, SIGKILL);
     gate_open(disk);
     process_put(process);
 }
