@@ -99,19 +99,11 @@ static int get_iovecs(u64 user_iov, u64 count, struct iovec *few, struct iovec *
     return error;
 }
 
-/* pos NULL: the file's own position. */
-static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_fn transfer)
+/* => bytes, or an error with nothing transferred */
+static s64 transfer_all(struct file *file, const struct iovec *iov, u64 count, u64 *pos, transfer_fn transfer)
 {
-    struct iovec few[IOV_ON_STACK], *iov;
-    struct file *file = syscall_file(fd);
     s64 done = 0, n = 0;
-    if (!file || !may(file, transfer)) {
-        if (file)
-            file_put(file);
-        return -EBADF;
-    }
-    int error = get_iovecs(user_iov, count, few, &iov);
-    for (u64 i = 0; !error && i < count; i++) {
+    for (u64 i = 0; i < count; i++) {
         u64 len = MIN(iov[i].len, RW_MAX_BYTES - (u64)done);
         n = transfer(file, iov[i].base, len, pos);
         if (n > 0)
@@ -119,10 +111,43 @@ static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_f
         if (n < (s64)len || (u64)done == RW_MAX_BYTES)
             break;
     }
-    if (!error && iov != few)
-        kfree(iov);
+    return done > 0 || n >= 0 ? done : n;
+}
+
+/*
+ * By the file's own position: the lock is kept for the whole vector, so that two vectors written through one open file
+ * never mix, also in pipes and on terminals. Their readers only wait for bytes, and take no lock.
+ */
+static s64 transfer_all_locked(struct file *file, const struct iovec *iov, u64 count, transfer_fn transfer)
+{
+    bool seeks = file->ops->is_seekable;
+    if (!seeks && (transfer == file_read || count < 2))
+        return transfer_all(file, iov, count, NULL, transfer);
+    mutex_lock(&file->pos_lock);
+    s64 result = transfer_all(file, iov, count, seeks ? &file->pos : NULL, transfer);
+    mutex_unlock(&file->pos_lock);
+    return result;
+}
+
+/* pos NULL: the file's own position. */
+static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_fn transfer)
+{
+    struct iovec few[IOV_ON_STACK], *iov;
+    struct file *file = syscall_file(fd);
+    if (!file || !may(file, transfer)) {
+        if (file)
+            file_put(file);
+        return -EBADF;
+    }
+    s64 result = get_iovecs(user_iov, count, few, &iov);
+    if (!result) {
+        result = pos ? transfer_all(file, iov, count, pos, transfer)
+                     : transfer_all_locked(file, iov, count, transfer);
+        if (iov != few)
+            kfree(iov);
+    }
     file_put(file);
-    return error ? error : done > 0 || n >= 0 ? done : n;
+    return result;
 }
 
 s64 sys_readv(const u64 *a)

@@ -147,7 +147,6 @@ s64 sys_setsid(const u64 *a)
     if (process_for_each_in_group_locked(me->pid, do_nothing, NULL) == 0) {
         me->sid = me->pgid = me->pid;
         me->is_session_leader = true;
-        me->tty = NULL;
         result = me->pid;
     }
     spin_unlock(&process_tree_lock);

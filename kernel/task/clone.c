@@ -99,7 +99,6 @@ static int link_child(struct process *child, struct thread *thread, u64 flags)
     if (may_link) {
         child->pgid = me->pgid;
         child->sid = me->sid;
-        child->tty = me->tty;
         task_get(child->task);
         process_get(child); /* the caller's of process_clone, until it has started */
         process_link_locked(child, parent);

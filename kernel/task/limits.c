@@ -5,7 +5,6 @@
  *   NPROC        all threads of all programs (one user)        kernel/task/thread.c
  *   AS, DATA     the address space keeps copies                mm/vma_edit.c
  *   STACK        the address space keeps a copy                mm/vma.c
- *   FSIZE        where files are written
  *   SIGPENDING   queued signals
  * CORE is 0: no core files are written. The others are kept, and limit nothing.
  */

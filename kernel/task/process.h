@@ -3,7 +3,7 @@
  * family of processes, and how it ended.
  *
  * Locks:
- *   process_tree_lock   spinlock: the list of all processes, parent, children, siblings, pgid, sid, tty, state and the
+ *   process_tree_lock   spinlock: the list of all processes, parent, children, siblings, pgid, sid, state and the
  *                       fields of the wait calls. Not from interrupts. Under it: process->lock, the signal locks, wait queues.
  *                       Also the pointers mm and task.
  *   process->lock       spinlock: threads, n_threads, is_ending, limits. Under it: run queues.
@@ -27,7 +27,6 @@
 
 struct signal_actions; /* kernel/task/signal.h: what CLONE_SIGHAND shares */
 struct signal_process; /* kernel/task/signal.h: pending signals of the whole process, timers */
-struct tty;            /* the session's controlling terminal */
 
 enum process_state { PROCESS_RUNNING, PROCESS_ZOMBIE, PROCESS_REAPED };
 
@@ -66,7 +65,6 @@ struct process {
     u32 pgid, sid;
     bool is_session_leader;
     bool has_execed;              /* setpgid by the parent is over */
-    struct tty *tty;              /* controlling terminal, NULL: none; owned by the terminal's room */
     struct wait_queue children_changed; /* wait4 of this process sleeps here */
 
     /* State as the parent sees it; process_tree_lock. */

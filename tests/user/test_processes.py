@@ -1,6 +1,9 @@
 """Processes and threads: the same binaries here and on this machine's Linux print the same; what only this kernel limits
 stands here."""
 
+import os
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -82,3 +85,33 @@ def test_forks_of_64_mib_give_their_memory_back(case, boots):
 @pytest.mark.long
 def test_a_thousand_forks_of_64_mib():
     check_big(start("big-1000"))
+
+
+GLIBC = ("forktree", "threads", "execer")
+
+
+@pytest.fixture(scope="module")
+def glibc(tmp_path_factory):
+    """The same programs with the host's C library: their folder, and an image with them."""
+    root = tmp_path_factory.mktemp("glibc")
+    for folder in ("bin", "tests", "tmp", "dev", "proc", "sys"):
+        (root / folder).mkdir()
+    shutil.copy("/usr/bin/busybox", root / "bin" / "sh")
+    for name in GLIBC:
+        source = os.path.join(harness.HERE, name + ".c")
+        subprocess.run(["gcc", "-static", "-O2", "-pthread", "-I", harness.ROOT, source, "-o",
+                        root / "tests" / name], check=True)
+    image = root.with_suffix(".img")
+    subprocess.run([os.path.join(harness.ROOT, "tools", "mkimage"), root, image], check=True)
+    return root / "tests", str(image)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the other side of this comparison is Linux")
+@pytest.mark.parametrize("name", GLIBC)
+def test_does_the_same_with_glibc(name, glibc):
+    folder, image = glibc
+    here = harness.boot("/tests/" + name, image=image, smp=2)
+    there = subprocess.run([folder / name], capture_output=True, check=False,
+                           timeout=harness.HOST_LIMIT_S)
+    assert here.status == there.returncode, here.explain()
+    assert here.out == harness.text(there.stdout), here.explain()

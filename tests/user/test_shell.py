@@ -143,6 +143,33 @@ def test_the_window_is_as_large_as_ours(shell):
     assert "-icanon" not in shell.run("stty -a")
 
 
+def test_raw_reads_wait_as_min_and_time_say(shell):
+    begin = time.monotonic()
+    assert shell.run("stty -icanon min 0 time 10; dd bs=9 count=1 2>/dev/null | wc -c; stty sane"
+                     ) == "0"
+    assert time.monotonic() - begin > 1
+    shell.begin("stty -icanon min 3; dd bs=9 count=1 2>/dev/null | wc -c; stty sane")
+    shell.child.send("ab")
+    time.sleep(SETTLE_S)
+    shell.child.send("c")
+    assert shell.output().endswith("3")
+
+
+def test_waiting_for_a_key_ends_by_time_or_by_the_key(shell):
+    assert shell.run("read -t 1 x; echo $?") == "1"
+    shell.begin("read -n 3 x; echo; echo got $x")
+    shell.child.send("xyz")
+    assert shell.output().endswith("got xyz")
+
+
+def test_output_stops_and_starts(shell):
+    shell.begin("sleep 1; echo shown")
+    shell.child.send("\x13")
+    assert shell.child.expect_exact(["\nshown", pexpect.TIMEOUT], timeout=3) == 1
+    shell.child.send("\x11")
+    assert shell.output().endswith("shown")
+
+
 def test_globbing(shell):
     assert shell.run("echo /etc/p*") == "/etc/passwd /etc/profile"
     assert shell.run("cd /etc; echo [gh]*; cd") == "group hostname hosts"

@@ -45,3 +45,10 @@ def test_a_death_by_signal_is_logged_with_its_place():
     assert result.status == 128 + 11, result.explain()
     lines = [line for line in result.log.splitlines() if "SIGSEGV (no permission)" in line]
     assert len(lines) == 1 and "write to 0x" in lines[0] and "r--p" in lines[0], result.explain()
+
+
+def test_a_fatal_signal_does_not_wait_for_the_disk():
+    result = harness.boot("/tests/sigdisk", "/data/medium.bin", "vda")
+    assert result.status == 0, result.explain()
+    assert result.out.splitlines() == ["none: signal 0, at once", "SIGKILL: signal 9, at once",
+                                       "SIGTERM: signal 15, at once"], result.explain()
