@@ -26,7 +26,11 @@ struct gated_file *gated_file_create(u64 pages);
 /* Nobody maps it and no read is in flight. Gives everything back. */
 void gated_file_destroy(struct gated_file *file);
 
-static inline u64 gated_file_word(pgoff_t page, u64 version) { return 0x5eed000000000000ul + version * 0x100000000ul + page; }
+/* The low byte is the same in all of them, so that a store of one byte does not hide which page it went to. */
+static inline u64 gated_file_word(pgoff_t page, u64 version)
+{
+    return 0x5eed000000000000ul + version * 0x100000000ul + (page << 8);
+}
 
 /* As write(2): waits for a page that is being read, changes it in the cache and on the disk. */
 void gated_file_write(struct gated_file *file, pgoff_t page, u64 version);

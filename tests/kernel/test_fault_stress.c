@@ -17,10 +17,11 @@
 #define PRIVATE_BASE (RIG_BASE + (1ul << 30))
 #define STORED 0x7777000000000000ul
 
+/* A store is one byte first and then the word (act_touch); an unmapping in between leaves the byte alone changed. */
 static bool is_right(u64 value, pgoff_t page)
 {
-    return value == 0 || (value & ~0xfful) == STORED || value == gated_file_word(page, 0) ||
-           value == gated_file_word(page, 1);
+    value &= ~0xfful;
+    return value == 0 || value == STORED || value == gated_file_word(page, 0) || value == gated_file_word(page, 1);
 }
 
 static void touch(struct actor *actor, struct rng *rng)
