@@ -37,6 +37,7 @@ LOCK_CLASS(kernel_map_lock_class, "kernel map");
 static struct {
     struct spinlock lock;
     u64 mmio_next; /* next free address for mmio_map */
+    u64 tables;    /* made for the vmap area; they are kept for good */
 } kernel_map = {.lock = SPINLOCK_INIT(&kernel_map_lock_class), .mmio_next = MMIO_BASE};
 
 phys_t kernel_root;
@@ -126,7 +127,6 @@ static void clear_range_locked(u64 virt, u64 end)
 
 int pt_map_kernel(u64 virt, phys_t phys, size_t bytes, u64 flags)
 {
-    u64 unused = 0;
     int error = 0;
 
     ASSERT(is_vmap_range(virt, bytes) && IS_ALIGNED(phys, PAGE_SIZE));
@@ -134,7 +134,8 @@ int pt_map_kernel(u64 virt, phys_t phys, size_t bytes, u64 flags)
     bool irqs = spin_lock_irq(&kernel_map.lock);
 
     for (size_t done = 0; done < bytes; done += PAGE_SIZE) {
-        pte_t *pte = pt_walk(kernel_root, virt + done, true, KERNEL_TABLE_FLAGS, &unused);
+        pte_t *pte =
+            pt_walk(kernel_root, virt + done, true, KERNEL_TABLE_FLAGS, &kernel_map.tables);
 
         if (!pte) {
             clear_range_locked(virt, virt + done);
@@ -146,6 +147,11 @@ int pt_map_kernel(u64 virt, phys_t phys, size_t bytes, u64 flags)
     }
     spin_unlock_irq(&kernel_map.lock, irqs);
     return error;
+}
+
+u64 pt_kernel_tables(void)
+{
+    return READ_ONCE(kernel_map.tables);
 }
 
 void pt_unmap_kernel(u64 virt, size_t bytes)

@@ -127,6 +127,9 @@ int pt_map_kernel(u64 virt, phys_t phys, size_t bytes, u64 flags);
 /* Other CPUs may go on using the translations until tlb_flush_kernel_all(): do not reuse the
  * addresses before. */
 void pt_unmap_kernel(u64 virt, size_t bytes);
+/* Table pages made for kernel mappings since boot. They stay, for later mappings at the same place:
+ * at most one for each 2 MiB of addresses that were ever used. */
+u64 pt_kernel_tables(void);
 #define PHYS_NONE (~0ul)
 /* Physical address behind a kernel virtual address, or PHYS_NONE. Any context. */
 phys_t pt_kernel_translate(u64 virt);

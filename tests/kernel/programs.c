@@ -102,7 +102,8 @@ u64 program_frames(void)
 {
     settle();
     return frames_free_count() + slab_frames_total() +
-           FRAMES_PER_STACK * kernel_stack_cached_count() + page_cache_total_pages();
+           FRAMES_PER_STACK * kernel_stack_cached_count() + pt_kernel_tables() +
+           page_cache_total_pages();
 }
 
 static void add_live(void *ctx, const char *name, u64 live, size_t object_bytes, u64 frames)

@@ -19,8 +19,8 @@ struct process *program_start(const char *path, const char *a, const char *b, co
 int program_end(struct process *process);
 struct block_device *program_disk(void); /* that the root file system lies on */
 
-/* Frames that are free, or kept for a purpose that a program may change: slabs, stacks, cached
- * pages. */
+/* Frames that are free, or kept for a purpose that a program may change: slabs, stacks and the page
+ * tables that map them, cached pages. */
 u64 program_frames(void);
 /* Objects handed out by all slab caches, but for those that cached files are made of. */
 u64 program_objects(void);
