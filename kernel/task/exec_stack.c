@@ -90,7 +90,7 @@ static unsigned fill_auxiliary(u64 *out, const struct exec_auxiliary *aux, u64 r
     const u64 pairs[][2] = {
         {AT_HWCAP, cpuid_1_edx()}, {AT_PAGESZ, PAGE_SIZE}, {AT_CLKTCK, CLOCK_TICKS},
         {AT_PHDR, aux->phdr}, {AT_PHENT, sizeof(struct elf_segment)}, {AT_PHNUM, aux->phnum},
-        {AT_BASE, 0}, {AT_FLAGS, 0}, {AT_ENTRY, aux->entry}, {AT_UID, 0}, {AT_EUID, 0}, {AT_GID, 0},
+        {AT_BASE, aux->base}, {AT_FLAGS, 0}, {AT_ENTRY, aux->entry}, {AT_UID, 0}, {AT_EUID, 0}, {AT_GID, 0},
         {AT_EGID, 0}, {AT_SECURE, 0}, {AT_RANDOM, random}, {AT_HWCAP2, 0}, {AT_EXECFN, execfn},
         {AT_MINSIGSTKSZ, MAX(cpu_features.xsave_size + 1024u, (u32)MIN_SIGNAL_STACK)}, {AT_NULL, 0},
     };

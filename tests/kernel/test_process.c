@@ -215,7 +215,7 @@ static const struct change hostile[] = {
     {"offset whose end wraps", SEGMENT(1, offset, ~0ul - 0xffful)},
     {"overlapping segments", SEGMENT(1, vaddr, TEXT_AT + PAGE_SIZE)},
     {"memory over the stack", SEGMENT(1, vaddr, USER_ADDRESS_END - 4 * PAGE_SIZE)},
-    {"a loader of its own", SEGMENT(1, type, ELF_SEGMENT_INTERP)},
+    {"an interpreter whose path has no end", SEGMENT(1, type, ELF_SEGMENT_INTERP)},
     {"read-only, and larger in memory", SEGMENT(1, flags, ELF_FLAG_READ)},
 };
 
