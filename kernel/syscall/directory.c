@@ -66,20 +66,22 @@ struct dirent_head {
     u8 type;
 } PACKED;
 #define DIRENT_NAME_OFFSET 19
-#define DIRENT_MAX_BYTES   ALIGN_UP(DIRENT_NAME_OFFSET + NAME_MAX_BYTES + 1ul, 8ul)
 
 /* Entries are collected in kernel memory and copied when the directory's lock is free again. */
 struct dirent_buffer {
     char *bytes;
     size_t used, size;
+    bool is_full; /* there was one more, for which there was no room */
 };
 
 static int emit_entry(void *ctx, const char *name, size_t len, u64 ino, unsigned type, u64 next_pos)
 {
     struct dirent_buffer *b = ctx;
     size_t reclen = ALIGN_UP(DIRENT_NAME_OFFSET + len + 1, 8ul);
-    if (len > NAME_MAX_BYTES || b->used + reclen > b->size)
+    if (len > NAME_MAX_BYTES || b->used + reclen > b->size) {
+        b->is_full = true;
         return 1;
+    }
     char *at = b->bytes + b->used;
     struct dirent_head head = {ino, next_pos, reclen, type};
     memset(at, 0, reclen);
@@ -91,37 +93,19 @@ static int emit_entry(void *ctx, const char *name, size_t len, u64 ino, unsigned
 
 #define DIRENT_BUFFER_MAX 32768ul
 
-static s64 read_directory(struct file *file, u64 user_buf, struct dirent_buffer *b)
-{
-    mutex_lock(&file->pos_lock);
-    u64 pos = file->pos;
-    rwsem_read_lock(&file->inode->rwlock);
-    int error = file->inode->ops->iterate(file->inode, &pos, emit_entry, b);
-    rwsem_read_unlock(&file->inode->rwlock);
-    if (!error)
-        file->pos = pos;
-    mutex_unlock(&file->pos_lock);
-    if (error && b->used == 0)
-        return error;
-    if (b->used == 0)
-        return 0;
-    return copy_to_user(user_buf, b->bytes, b->used) ? -EFAULT : (s64)b->used;
-}
-
 s64 sys_getdents64(const u64 *a)
 {
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    struct dirent_buffer b = {.size = MIN(a[2] & 0xffffffff, DIRENT_BUFFER_MAX)};
-    s64 result = -ENOTDIR;
-    if ((file->inode->mode & S_IFMT) == S_IFDIR && file->inode->ops->iterate) {
-        b.bytes = kmalloc(DIRENT_BUFFER_MAX);
-        result = b.size < DIRENT_MAX_BYTES && b.size < 24 ? -EINVAL
-                 : b.bytes                                ? read_directory(file, a[1], &b)
-                                                          : -ENOMEM;
-        kfree(b.bytes);
-    }
+    struct dirent_buffer b = {.size = MIN((u32)a[2], DIRENT_BUFFER_MAX),
+                              .bytes = kmalloc(DIRENT_BUFFER_MAX)};
+    s64 result = b.bytes ? file_iterate(file, emit_entry, &b) : -ENOMEM;
+    if (b.used)
+        result = copy_to_user(a[1], b.bytes, b.used) ? -EFAULT : (s64)b.used;
+    else if (!result && b.is_full)
+        result = -EINVAL; /* not even one entry fits */
+    kfree(b.bytes);
     file_put(file);
     return result;
 }

@@ -7,6 +7,9 @@
 #include "kernel/syscall/path.h"
 #include "lib/format.h"
 
+/* With O_PATH, Linux looks at no others. */
+#define O_PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
 static s64 install(struct file *file, u32 flags)
 {
     int fd = fd_install(process_current()->files, file, 0, flags & O_CLOEXEC);
@@ -18,6 +21,8 @@ static s64 install(struct file *file, u32 flags)
 static s64 open_at(u64 dirfd, u64 user_path, u32 flags, u32 mode)
 {
     struct syscall_at at;
+    if (flags & O_PATH)
+        flags &= O_PATH_FLAGS;
     if (flags & O_TMPFILE)
         return -EOPNOTSUPP;
     if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
@@ -55,13 +60,13 @@ s64 sys_close(const u64 *a)
     return fd_close(process_current()->files, a[0]);
 }
 
-#define CLOSE_RANGE_CLOEXEC 4
+#define CLOSE_RANGE_CLOEXEC 4u
 
 s64 sys_close_range(const u64 *a)
 {
     struct fd_table *files = process_current()->files;
     u32 first = a[0], last = MIN((u32)a[1], READ_ONCE(files->capacity));
-    if ((a[2] & ~(u64)CLOSE_RANGE_CLOEXEC) || (u32)a[1] < first)
+    if (((u32)a[2] & ~CLOSE_RANGE_CLOEXEC) || (u32)a[1] < first)
         return -EINVAL;
     for (u32 fd = first; fd <= last; fd++) {
         if (a[2] & CLOSE_RANGE_CLOEXEC)
@@ -105,12 +110,12 @@ s64 sys_dup2(const u64 *a)
 {
     if ((u32)a[0] != (u32)a[1])
         return duplicate_to(a[0], a[1], false);
-    return fd_flags(process_current()->files, a[0], -1) < 0 ? -EBADF : (s64)a[0];
+    return fd_flags(process_current()->files, a[0], -1) < 0 ? -EBADF : (int)a[0];
 }
 
 s64 sys_dup3(const u64 *a)
 {
-    if ((u32)a[0] == (u32)a[1] || (a[2] & ~(u64)O_CLOEXEC))
+    if ((u32)a[0] == (u32)a[1] || ((u32)a[2] & ~(u32)O_CLOEXEC))
         return -EINVAL;
     return duplicate_to(a[0], a[1], a[2] & O_CLOEXEC);
 }
@@ -213,7 +218,7 @@ static s64 lock_range(struct file *file, enum lock_request request, bool of_file
 s64 sys_flock(const u64 *a)
 {
     struct file_lock_spec spec = {.kind = FILE_LOCK_WHOLE, .last = FILE_LOCK_TO_END};
-    switch (a[1] & ~(u64)LOCK_NB) {
+    switch ((u32)a[1] & ~(u32)LOCK_NB) {
     case LOCK_SH: spec.mode = FILE_LOCK_SHARED; break;
     case LOCK_EX: spec.mode = FILE_LOCK_EXCLUSIVE; break;
     case LOCK_UN: spec.mode = FILE_LOCK_NONE; break;
@@ -288,14 +293,19 @@ static bool works_on_names(u32 command)
     return command == F_GETFL;
 }
 
+static s64 duplicate_above(struct fd_table *files, u64 fd, u32 min, bool close_on_exec)
+{
+    if (fd_flags(files, fd, -1) < 0)
+        return -EBADF;
+    return min >= limit_current(LIMIT_NOFILE) ? -EINVAL : duplicate(fd, min, close_on_exec);
+}
+
 s64 sys_fcntl(const u64 *a)
 {
     struct fd_table *files = process_current()->files;
     u32 command = a[1];
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-        return a[2] >= limit_current(LIMIT_NOFILE)
-                   ? -EINVAL
-                   : duplicate(a[0], a[2], command == F_DUPFD_CLOEXEC);
+        return duplicate_above(files, a[0], a[2], command == F_DUPFD_CLOEXEC);
     if (command == F_GETFD)
         return fd_flags(files, a[0], -1);
     if (command == F_SETFD) {
@@ -318,6 +328,7 @@ s64 sys_fcntl(const u64 *a)
 #define MFD_ALLOW_SEALING 2u
 #define MFD_NOEXEC_SEAL   8u
 #define MFD_EXEC          16u
+#define MFD_EITHER        (MFD_NOEXEC_SEAL | MFD_EXEC) /* they exclude each other */
 #define MFD_NAME_MAX      249 /* so that "memfd:" and it fit a name */
 
 s64 sys_memfd_create(const u64 *a)
@@ -325,7 +336,7 @@ s64 sys_memfd_create(const u64 *a)
     char name[MFD_NAME_MAX + 1], shown[sizeof("/memfd: (deleted)") + MFD_NAME_MAX];
     u32 flags = a[1];
     int error;
-    if (flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | MFD_EXEC))
+    if (flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EITHER) || (flags & MFD_EITHER) == MFD_EITHER)
         return -EINVAL;
     ssize_t n = copy_string_from_user(name, a[0], sizeof(name));
     if (n < 0)
@@ -343,7 +354,7 @@ s64 sys_pipe2(const u64 *a)
     struct fd_table *files = process_current()->files;
     struct file *ends[2];
     s32 fds[2];
-    if (a[1] & ~(u64)(O_CLOEXEC | O_NONBLOCK))
+    if ((u32)a[1] & ~(u32)(O_CLOEXEC | O_NONBLOCK))
         return -EINVAL;
     int error = pipe_create(a[1], ends);
     if (error)

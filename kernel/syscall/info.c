@@ -56,9 +56,15 @@ s64 sys_sysinfo(const u64 *a)
 
 #define RANDOM_CHUNK 64
 
+#define GRND_ALL     7u /* NONBLOCK, RANDOM, INSECURE: all the same here */
+#define GRND_EITHER  6u /* RANDOM and INSECURE exclude each other */
+
 /* Good enough for hash seeds and temporary names, not for keys. */
 s64 sys_getrandom(const u64 *a)
 {
+    u32 flags = a[2];
+    if ((flags & ~GRND_ALL) || (flags & GRND_EITHER) == GRND_EITHER)
+        return -EINVAL;
     size_t len = MIN(a[1], 0x2000000ul);
     for (size_t done = 0; done < len; done += RANDOM_CHUNK) {
         u64 chunk[RANDOM_CHUNK / sizeof(u64)];

@@ -139,7 +139,7 @@ static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_f
             file_put(file);
         return -EBADF;
     }
-    s64 result = get_iovecs(user_iov, count, few, &iov);
+    s64 result = pos && !file->ops->is_seekable ? -ESPIPE : get_iovecs(user_iov, count, few, &iov);
     if (!result) {
         result = pos ? transfer_all(file, iov, count, pos, transfer)
                      : transfer_all_locked(file, iov, count, transfer);

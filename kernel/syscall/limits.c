@@ -36,14 +36,12 @@ static int exchange(struct process *process, u64 number, const struct limit *new
 static s64 limit_call(u64 pid, u64 number, u64 user_new, u64 user_old)
 {
     struct limit new, old;
-    if (number >= LIMIT_COUNT)
-        return -EINVAL;
     if (user_new && copy_from_user(&new, user_new, sizeof(new)))
         return -EFAULT;
     struct process *process = process_find(pid ? pid : process_current()->pid);
     if (!process)
         return -ESRCH;
-    int error = exchange(process, number, user_new ? &new : NULL, &old);
+    int error = number < LIMIT_COUNT ? exchange(process, number, user_new ? &new : NULL, &old) : -EINVAL;
     process_put(process);
     if (!error && user_old)
         error = copy_to_user(user_old, &old, sizeof(old));

@@ -58,9 +58,12 @@ s64 sys_munmap(const u64 *a)
     return mm_munmap(process_current()->mm, a[0], a[1]);
 }
 
+#define PROT_UNKNOWN (1u << 31)
+
 s64 sys_mprotect(const u64 *a)
 {
-    return mm_mprotect(process_current()->mm, a[0], a[1], a[2]);
+    u32 unknown = a[2] >> 32 ? PROT_UNKNOWN : 0; /* the upper half counts, too */
+    return mm_mprotect(process_current()->mm, a[0], a[1], (u32)a[2] | unknown);
 }
 
 s64 sys_brk(const u64 *a)

@@ -20,6 +20,8 @@ int syscall_path(u64 user_path, char **out)
 /* The directory that a relative path starts from. dir_path: PATH_MAX_BYTES */
 static int start_of(int dirfd, const char *path, char *dir_path, struct inode **dir)
 {
+    if (path[0] == '\0')
+        return -ENOENT;
     if (path[0] == '/' || dirfd == AT_FDCWD) {
         *dir = fs_context_dir(process_current()->fs, dir_path);
         return 0;

@@ -13,6 +13,7 @@
 #define AT_SYMLINK_FOLLOW   0x400u
 #define AT_NO_AUTOMOUNT     0x800u
 #define AT_EMPTY_PATH       0x1000u
+#define AT_STATX_SYNC       0x6000u /* how fresh the answer must be: it always is */
 
 /* The path of an *at call, and the directory that it starts from if it is relative. */
 struct syscall_at {

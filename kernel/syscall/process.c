@@ -37,19 +37,20 @@ enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GE
 s64 sys_arch_prctl(const u64 *a)
 {
     u64 value;
-    switch (a[0]) {
+    int code = a[0];
+    switch (code) {
     case ARCH_SET_FS:
     case ARCH_SET_GS:
         if (a[1] >= USER_ADDRESS_END)
             return -EPERM;
-        if (a[0] == ARCH_SET_FS)
+        if (code == ARCH_SET_FS)
             cpu_fs_base_write(a[1]);
         else
             cpu_user_gs_base_write(a[1]);
         return 0;
     case ARCH_GET_FS:
     case ARCH_GET_GS:
-        value = a[0] == ARCH_GET_FS ? cpu_fs_base_read() : cpu_user_gs_base_read();
+        value = code == ARCH_GET_FS ? cpu_fs_base_read() : cpu_user_gs_base_read();
         return copy_to_user(a[1], &value, sizeof(value));
     default:
         return -EINVAL;

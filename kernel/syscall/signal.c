@@ -31,7 +31,7 @@ static int read_mask(u64 user_mask, u64 bytes, sigset_bits *mask)
 s64 sys_rt_sigaction(const u64 *a)
 {
     struct signal_action new = {0}, old;
-    u64 signal = a[0];
+    u32 signal = a[0];
     if (a[3] != sizeof(sigset_bits))
         return -EINVAL;
     if (a[1] && copy_from_user(&new, a[1], sizeof(new)))
@@ -55,9 +55,10 @@ s64 sys_rt_sigprocmask(const u64 *a)
         int error = read_mask(a[1], a[3], &set);
         if (error)
             return error;
-        if (a[0] > SIG_SETMASK)
+        u32 how = a[0];
+        if (how > SIG_SETMASK)
             return -EINVAL;
-        signal_mask_set(a[0] == SIG_BLOCK ? old | set : a[0] == SIG_UNBLOCK ? old & ~set : set);
+        signal_mask_set(how == SIG_BLOCK ? old | set : how == SIG_UNBLOCK ? old & ~set : set);
     }
     return a[2] ? copy_to_user(a[2], &old, sizeof(old)) : 0;
 }
@@ -115,7 +116,9 @@ static int send_to_pid(u32 pid, const struct signal_info *info)
     struct process *process = process_find(pid);
     if (!process)
         return -ESRCH;
-    int error = info->signal ? signal_send_process_info(process, info) : 0;
+    int error = (u32)info->signal > SIGNAL_MAX ? -EINVAL : 0; /* in Linux's order */
+    if (!error && info->signal)
+        error = signal_send_process_info(process, info);
     process_put(process);
     return error;
 }
@@ -129,8 +132,14 @@ static void send_one(struct process *process, void *ctx)
 {
     struct sending *sending = ctx;
     sending->n++;
-    if (sending->info->signal)
+    if (sending->info->signal && (u32)sending->info->signal <= SIGNAL_MAX)
         (void)signal_send_process_info(process, sending->info); /* whom it reaches counts, as on Linux */
+}
+
+/* What a call that sends to several answers. */
+static int result_of(const struct sending *sending)
+{
+    return !sending->n ? -ESRCH : (u32)sending->info->signal > SIGNAL_MAX ? -EINVAL : 0;
 }
 
 static void send_unless_self_or_init(struct process *process, void *ctx)
@@ -145,7 +154,7 @@ static int send_to_group(u32 pgid, const struct signal_info *info)
     spin_lock(&process_tree_lock);
     process_for_each_in_group_locked(pgid, send_one, &sending);
     spin_unlock(&process_tree_lock);
-    return sending.n ? 0 : -ESRCH;
+    return result_of(&sending);
 }
 
 /* kill(pid, signal): one process, a group (0: the own one, -n: n), or all (-1). */
@@ -153,8 +162,6 @@ s64 sys_kill(const u64 *a)
 {
     s32 pid = a[0];
     struct signal_info info = info_of_sender(a[1], SI_USER);
-    if ((u32)a[1] > SIGNAL_MAX)
-        return -EINVAL;
     if (pid > 0)
         return send_to_pid(pid, &info);
     if (pid == 0)
@@ -163,7 +170,7 @@ s64 sys_kill(const u64 *a)
         return pid == (s32)0x80000000 ? -ESRCH : send_to_group(-pid, &info);
     struct sending sending = {.info = &info};
     process_for_each(send_unless_self_or_init, &sending);
-    return sending.n ? 0 : -ESRCH;
+    return result_of(&sending);
 }
 
 /* tgid 0: any process's thread */
@@ -173,6 +180,8 @@ static s64 send_to_thread(u32 tgid, u32 tid, const struct signal_info *info)
         return -EINVAL;
     struct thread *thread = thread_find(NULL, tid);
     int error = thread && (!tgid || thread->process->pid == tgid) ? 0 : -ESRCH;
+    if (!error && (u32)info->signal > SIGNAL_MAX)
+        error = -EINVAL;
     if (!error && info->signal)
         error = signal_send_thread(thread, info);
     if (thread)
@@ -183,15 +192,13 @@ static s64 send_to_thread(u32 tgid, u32 tid, const struct signal_info *info)
 s64 sys_tkill(const u64 *a)
 {
     struct signal_info info = info_of_sender(a[1], SI_TKILL);
-    return (u32)a[1] > SIGNAL_MAX ? -EINVAL : send_to_thread(0, a[0], &info);
+    return send_to_thread(0, a[0], &info);
 }
 
 s64 sys_tgkill(const u64 *a)
 {
     struct signal_info info = info_of_sender(a[2], SI_TKILL);
-    if ((u32)a[2] > SIGNAL_MAX || (s32)a[0] <= 0)
-        return -EINVAL;
-    return send_to_thread(a[0], a[1], &info);
+    return (s32)a[0] <= 0 ? -EINVAL : send_to_thread(a[0], a[1], &info);
 }
 
 /* What a program says about its signal; only the kernel and kill() may speak with codes >= 0 to others. */
@@ -199,8 +206,6 @@ static int read_info(u64 user_info, u64 signal, bool to_self, struct signal_info
 {
     if (copy_from_user(info, user_info, sizeof(*info)))
         return -EFAULT;
-    if (signal > SIGNAL_MAX)
-        return -EINVAL;
     if ((info->code >= 0 || info->code == SI_TKILL) && !to_self)
         return -EPERM;
     info->signal = signal;

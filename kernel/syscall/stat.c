@@ -45,7 +45,7 @@ static int copy_stat(struct inode *inode, u64 user)
 static s64 stat_at(u64 dirfd, u64 user_path, u64 user_stat, u32 flags)
 {
     struct inode *inode;
-    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH))
+    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC))
         return -EINVAL;
     int error = syscall_lookup(dirfd, user_path, flags, &inode);
     if (error)
@@ -103,7 +103,6 @@ _Static_assert(sizeof(struct statx) == 256, "struct statx");
 
 #define STATX_BASIC_STATS 0x7ffu
 #define STATX_RESERVED    0x80000000u
-#define AT_STATX_SYNC     0x6000u /* how fresh it must be: it always is */
 
 /* The 32-bit form of a device number: mmmM MMmm, M for major. */
 static u32 major_of(u64 dev)
@@ -213,6 +212,12 @@ static s64 readlink_inode(struct inode *inode, u64 buf, s64 size)
     return result;
 }
 
+static bool is_empty(u64 user_path)
+{
+    char first;
+    return copy_from_user(&first, user_path, 1) == 0 && first == '\0';
+}
+
 static s64 readlink_at(u64 dirfd, u64 user_path, u64 buf, s64 size)
 {
     struct inode *inode;
@@ -223,7 +228,8 @@ static s64 readlink_at(u64 dirfd, u64 user_path, u64 buf, s64 size)
     s64 result = syscall_lookup(dirfd, user_path, AT_SYMLINK_NOFOLLOW | empty, &inode);
     if (result)
         return result;
-    result = readlink_inode(inode, buf, size);
+    bool is_link = inode_is(inode, S_IFLNK);
+    result = is_link || !is_empty(user_path) ? readlink_inode(inode, buf, size) : -ENOENT;
     inode_put(inode);
     return result;
 }

@@ -184,7 +184,8 @@ static const struct syscall table[SYSCALL_MAX] = {
 };
 
 static COUNTER(calls);
-static u8 was_logged[SYSCALL_MAX]; /* one line for each unknown number; a race costs a second line */
+/* One line for each unknown number, one for all beyond the table; a race costs a second line. */
+static u8 was_logged[SYSCALL_MAX + 1];
 
 u64 syscall_count(void)
 {
@@ -193,12 +194,11 @@ u64 syscall_count(void)
 
 static s64 unknown(u64 number)
 {
-    bool is_listed = number < SYSCALL_MAX;
-    if (is_listed && was_logged[number])
+    u64 slot = MIN(number, SYSCALL_MAX);
+    if (was_logged[slot])
         return -ENOSYS;
-    if (is_listed)
-        was_logged[number] = 1;
-    const char *name = is_listed && table[number].name ? table[number].name : "unknown";
+    was_logged[slot] = 1;
+    const char *name = slot < SYSCALL_MAX && table[slot].name ? table[slot].name : "unknown";
     log_info("process %u (%s): system call %lu (%s) does not exist here: ENOSYS", process_current()->pid,
              process_current()->name, number, name);
     return -ENOSYS;
@@ -208,7 +208,7 @@ static s64 unknown(u64 number)
 static void syscall_trap(struct trap_frame *frame)
 {
     const u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
-    u64 number = frame->error;
+    u32 number = frame->error; /* of rax, Linux looks at the low half */
     counter_inc(calls);
     thread_current()->frame = frame;
     frame->rax = number < SYSCALL_MAX && table[number].fn ? (u64)table[number].fn(arguments)

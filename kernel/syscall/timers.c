@@ -46,10 +46,19 @@ static s64 sleep_until(u64 clock_now, u64 time)
     return sleep_until_ns_interruptible(deadline_ns) ? -ERESTARTNOHAND : 0;
 }
 
+static bool can_sleep_on(s32 clock)
+{
+    return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_PROCESS_CPUTIME ||
+           clock == CLOCK_BOOTTIME;
+}
+
 s64 sys_clock_nanosleep(const u64 *a)
 {
     u64 now, ns;
-    int error = a[0] == CLOCK_THREAD_CPUTIME ? -EINVAL : syscall_clock_read(a[0], &now);
+    s32 clock = a[0];
+    int error = syscall_clock_read(clock, &now);
+    if (!error && !can_sleep_on(clock))
+        error = -EOPNOTSUPP;
     if (!error)
         error = timespec_read(a[2], &ns);
     if (error)
@@ -80,11 +89,11 @@ s64 sys_setitimer(const u64 *a)
     struct signal_itimer new, old;
     if (a[1] && copy_from_user(&user, a[1], sizeof(user)))
         return -EFAULT;
-    if (a[0] >= ITIMER_COUNT || !timeval_is_valid(&user.value) || !timeval_is_valid(&user.interval))
+    if ((u32)a[0] >= ITIMER_COUNT || !timeval_is_valid(&user.value) || !timeval_is_valid(&user.interval))
         return -EINVAL;
     new.deadline_ns = time_ns(user.value.sec, user.value.usec * NS_PER_US);
     new.interval_ns = time_ns(user.interval.sec, user.interval.usec * NS_PER_US);
-    itimer_change(a[0], &new, &old);
+    itimer_change((u32)a[0], &new, &old);
     user_old = itimerval_of(&old);
     return a[2] ? copy_to_user(a[2], &user_old, sizeof(user_old)) : 0;
 }
@@ -92,9 +101,9 @@ s64 sys_setitimer(const u64 *a)
 s64 sys_getitimer(const u64 *a)
 {
     struct signal_itimer now;
-    if (a[0] >= ITIMER_COUNT)
+    if ((u32)a[0] >= ITIMER_COUNT)
         return -EINVAL;
-    itimer_change(a[0], NULL, &now);
+    itimer_change((u32)a[0], NULL, &now);
     struct itimerval user = itimerval_of(&now);
     return copy_to_user(a[1], &user, sizeof(user));
 }
@@ -139,7 +148,7 @@ static int read_event(u64 user_event, struct posix_timer_event *event)
     return 0;
 }
 
-static bool clock_has_timers(u64 clock)
+static bool clock_has_timers(u32 clock)
 {
     return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
 }
@@ -147,12 +156,15 @@ static bool clock_has_timers(u64 clock)
 s64 sys_timer_create(const u64 *a)
 {
     struct posix_timer_event event;
-    if (!clock_has_timers(a[0]))
-        return a[0] <= CLOCK_BOOTTIME ? -EOPNOTSUPP : -EINVAL;
+    u32 clock = a[0];
     int error = read_event(a[1], &event);
+    if (error == -EFAULT) /* in Linux's order */
+        return error;
+    if (!clock_has_timers(clock))
+        return clock <= CLOCK_BOOTTIME ? -EOPNOTSUPP : -EINVAL;
     if (error)
         return error;
-    event.clock_is_wall = a[0] == CLOCK_REALTIME;
+    event.clock_is_wall = clock == CLOCK_REALTIME;
     s32 id = posix_timer_create(&event);
     if (id < 0)
         return id;
@@ -178,6 +190,8 @@ s64 sys_timer_settime(const u64 *a)
 {
     struct itimerspec user;
     struct signal_itimer new, old;
+    if (!a[2])
+        return -EINVAL;
     if (copy_from_user(&user, a[2], sizeof(user)))
         return -EFAULT;
     if (!timespec_is_valid(&user.value) || !timespec_is_valid(&user.interval))

@@ -73,18 +73,17 @@ s64 sys_waitid(const u64 *a)
     struct child_info info = {0};
     if (((u32)a[3] & ~WAITID_OPTIONS) || !((u32)a[3] & (WEXITED | WSTOPPED | WCONTINUED)))
         return -EINVAL;
-    if ((u32)a[0] > WAIT_FOR_GROUP || ((u32)a[0] == WAIT_FOR_PID && (s32)a[1] <= 0) || (s32)a[1] < 0)
+    if ((u32)a[0] > WAIT_FOR_GROUP || ((u32)a[0] == WAIT_FOR_PID && (s32)a[1] <= 0) ||
+        ((u32)a[0] == WAIT_FOR_GROUP && (s32)a[1] < 0))
         return -EINVAL;
     if (request.kind == WAIT_FOR_GROUP && request.id == 0)
         request.id = READ_ONCE(process_current()->pgid);
     s64 found = process_wait_child(&request, &result);
-    if (found < 0)
-        return found;
     if (found > 0)
         info = (struct child_info){.signal = SIGCHLD, .code = result.code, .pid = result.pid, .status = result.code_status};
     if (a[2] && copy_to_user(a[2], &info, sizeof(info)))
         return -EFAULT;
-    return found > 0 && copy_rusage(a[4], &result.usage) ? -EFAULT : 0;
+    return found > 0 && copy_rusage(a[4], &result.usage) ? -EFAULT : MIN(found, 0l);
 }
 
 /* ---- getrusage, times ---- */
