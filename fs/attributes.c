@@ -4,6 +4,7 @@
  */
 #include "fs/names.h"
 
+#include "fs/file_limits.h"
 #include "fs/inode_time.h"
 #include "lib/errno.h"
 
@@ -29,7 +30,9 @@ int vfs_set_size(struct inode *inode, u64 size_bytes)
     if (!inode->ops || !inode->ops->set_size)
         return -EPERM;
     rwsem_write_lock(&inode->rwlock);
-    error = inode->ops->set_size(inode, size_bytes);
+    error = file_limit_size(inode->cache.size_bytes, size_bytes);
+    if (!error)
+        error = inode->ops->set_size(inode, size_bytes);
     rwsem_write_unlock(&inode->rwlock);
     return error;
 }
@@ -56,7 +59,9 @@ int vfs_allocate(struct inode *inode, u32 mode, s64 offset, s64 len)
     if (!inode->ops || !inode->ops->allocate)
         return -EOPNOTSUPP;
     rwsem_write_lock(&inode->rwlock);
-    error = inode->ops->allocate(inode, mode, offset, len);
+    error = mode ? 0 : file_limit_size(inode->cache.size_bytes, end);
+    if (!error)
+        error = inode->ops->allocate(inode, mode, offset, len);
     rwsem_write_unlock(&inode->rwlock);
     return error;
 }

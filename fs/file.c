@@ -2,6 +2,7 @@
  * Open files: from a path to a struct file, and reading, writing, seeking and listing through its
  * operations. What an operation does is the business of the inode's file_ops.
  */
+#include "fs/file_limits.h"
 #include "fs/file_lock.h"
 #include "fs/names.h"
 #include "fs/pipe.h"
@@ -24,6 +25,7 @@ static void file_release(struct mapped_file *mapped)
         file->ops->close(file);
     inode_put(file->inode);
     kfree(file);
+    file_uncount();
 }
 
 static void file_path(struct mapped_file *mapped, char *buf, size_t size)
@@ -97,12 +99,17 @@ static int check_ops(const struct file_ops *ops, u32 flags)
 }
 
 static struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags,
-                             const char *path)
+                             const char *path, int *error)
 {
-    struct file *file = kzalloc(sizeof(*file));
+    bool is_counted = file_count_one();
+    struct file *file = is_counted ? kzalloc(sizeof(*file)) : NULL;
 
-    if (!file)
+    if (!file) {
+        *error = is_counted ? -ENOMEM : -ENFILE;
+        if (is_counted)
+            file_uncount();
         return NULL;
+    }
     file->mapped.refs = 1;
     file->mapped.cache = &inode->cache;
     file->mapped.can_read = wants_read(flags);
@@ -128,16 +135,15 @@ struct file *file_open_inode(struct inode *inode, u32 flags, const char *path, i
         *error = check_ops(ops, flags);
     if (*error)
         return NULL;
-    file = file_new(inode, ops, flags, path);
-    if (!file) {
-        *error = -ENOMEM;
+    file = file_new(inode, ops, flags, path, error);
+    if (!file)
         return NULL;
-    }
     if (ops->open)
         *error = ops->open(inode, file);
     if (*error) {
         inode_put(inode);
         kfree(file);
+        file_uncount();
         return NULL;
     }
     readahead_init(&file->mapped.readahead, file->mapped.cache);

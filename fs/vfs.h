@@ -261,7 +261,7 @@ int vfs_lookup_missing(struct inode *base, const char *base_path, const char *pa
  * missing file with the permissions of `mode`. All is root, so only read-only file systems and
  * generated files without the operation refuse: -EROFS for O_CREAT of a missing file, for writing
  * and for O_TRUNC; -EACCES. -EISDIR: writing a directory; -ENOTDIR: O_DIRECTORY; -ELOOP:
- * O_NOFOLLOW; -EEXIST: O_CREAT | O_EXCL; -ENXIO: nobody behind a device node or socket, no reader
+ * O_NOFOLLOW; -EEXIST: O_CREAT | O_EXCL; -ENFILE: too many are open; -ENXIO: nobody behind a device node or socket, no reader
  * of a FIFO; -ERESTARTSYS: a signal while waiting for the other end of one. May sleep.
  */
 struct file *file_open(struct inode *base, const char *base_path, const char *path, u32 flags,

@@ -12,6 +12,7 @@
  */
 #include "fs/tmpfs/tmpfs.h"
 
+#include "fs/file_limits.h"
 #include "fs/inode_time.h"
 #include "lib/errno.h"
 #include "lib/string.h"
@@ -228,6 +229,8 @@ static ssize_t tmpfs_write(struct file *file, u64 user_buf, size_t len, u64 *pos
     if (*pos >= FILE_BYTES_MAX)
         done = -EFBIG;
     else
+        done = file_limit_write(*pos, &len);
+    if (!done)
         done = write_locked(inode, user_buf, MIN(len, FILE_BYTES_MAX - *pos), *pos);
     if (done > 0) {
         *pos += done;

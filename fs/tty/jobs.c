@@ -128,6 +128,7 @@ int tty_become_controlling(struct tty *tty, bool steal)
     else if (tty->session != session) {
         tty->session = session;
         tty->foreground = tty_jobs->group();
+        tty_jobs->terminal_taken();
     }
     mutex_unlock(&tty->lock);
     return error;

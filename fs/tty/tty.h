@@ -62,6 +62,7 @@ struct tty_jobs {
     u32 (*session)(void);
     u32 (*group)(void);
     bool (*leads_session)(void);
+    void (*terminal_taken)(void); /* the terminal is the caller's session's now; it leads it */
     bool (*ignores)(u32 signal); /* ignored or blocked */
     bool (*group_is_orphaned)(u32 group);
     u32 (*session_of_group)(u32 group);          /* 0: there is no such group */

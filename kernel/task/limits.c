@@ -6,11 +6,14 @@
  *   AS, DATA     the address space keeps copies                mm/vma_edit.c
  *   STACK        the address space keeps a copy                mm/vma.c
  *   SIGPENDING   queued signals
+ *   FSIZE        size of files that are written               fs/file_limits.c
  * CORE is 0: no core files are written. The others are kept, and limit nothing.
  */
 #include "kernel/task/limits.h"
 
+#include "fs/file_limits.h"
 #include "kernel/task/process.h"
+#include "kernel/task/signal.h"
 #include "mm/core/frames.h"
 
 #define STACK_BYTES (8ul << 20)
@@ -38,4 +41,36 @@ u64 limit_current(enum limit_number number)
 {
     const struct process *process = process_current();
     return process ? READ_ONCE(process->limits[number].soft) : LIMIT_INFINITY;
+}
+
+/* ---- What files ask ---- */
+
+static u64 file_size_limit(void)
+{
+    return limit_current(LIMIT_FSIZE);
+}
+
+static void file_size_exceeded(void)
+{
+    if (thread_current())
+        signal_send_self(SIGXFSZ);
+}
+
+/* The kernel itself, init, and the console's shell. */
+static bool may_use_reserve(void)
+{
+    const struct process *process = process_current();
+
+    return !process || process->is_protected;
+}
+
+void limits_register(void)
+{
+    static const struct file_limits of_files = {
+        .size_bytes = file_size_limit,
+        .size_exceeded = file_size_exceeded,
+        .may_use_reserve = may_use_reserve,
+    };
+
+    file_set_limits(&of_files);
 }

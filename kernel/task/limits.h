@@ -21,6 +21,8 @@ struct limit {
 struct process;
 /* The limits of a first program. */
 void limits_init(struct limit *limits);
+/* Tells the rooms below, which ask for limits through tables. Once, at boot. */
+void limits_register(void);
 /* The soft limit of the current process. Any context of a program. */
 u64 limit_current(enum limit_number number);
 

@@ -328,6 +328,7 @@ void process_init(void)
     threads_init();
     futex_init();
     task_set_pid_filter(pid_is_used);
+    limits_register();
     trap_set_user_return(user_return);
     trap_set_user_exception(fatal_exception);
     fault_init(fatal_bad_access, oom_kill_largest);

@@ -29,6 +29,15 @@ static bool caller_leads_session(void)
     return process && process->sid == process->pid;
 }
 
+/* The console's shell must be there when others have taken all that they can get. */
+static void protect_caller(void)
+{
+    struct process *process = process_current();
+
+    if (process)
+        process->is_protected = true;
+}
+
 static bool caller_ignores(u32 signal)
 {
     return signal_is_held_back(signal);
@@ -67,6 +76,7 @@ static const struct tty_jobs jobs = {
     .session = caller_session,
     .group = caller_group,
     .leads_session = caller_leads_session,
+    .terminal_taken = protect_caller,
     .ignores = caller_ignores,
     .group_is_orphaned = group_is_orphaned,
     .session_of_group = session_of_group,

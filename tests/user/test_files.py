@@ -12,6 +12,7 @@ CASES = {
     "files-in-dev-shm": ("/tests/tmpfiles", ["/dev/shm"], 2),
     "pipes": ("/tests/pipes", ["/tmp"], 1),
     "pipes-on-two-cpus": ("/tests/pipes", ["/tmp"], 2),
+    "limits": ("/tests/filelimits", ["/tmp"], 1),
 }
 
 

@@ -17,6 +17,10 @@ SAME = {
     "threads": (["/tests/threads"], 1),
     "threads-4": (["/tests/threads"], 4),
     "exec": (["/tests/execer"], 2),
+    "harness": (["/tests/harness_walk"], 1),
+    "harness-2": (["/tests/harness_walk", "/dev/shm"], 2),
+    "messages": (["/tests/messages"], 2),
+    "500-threads": (["/tests/swarm"], 2),
 }
 
 HERE = {
@@ -87,7 +91,23 @@ def test_a_thousand_forks_of_64_mib():
     check_big(start("big-1000"))
 
 
+def check_kernel_tests(result):
+    assert result.status == 0 and "not ok" not in result.out and "SKIP" not in result.out, \
+        result.explain()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("smp", [2, 4])
+def test_thousands_leave_nothing_behind(smp):
+    """All frames and slab objects are counted by the kernel itself, before and after."""
+    check_kernel_tests(harness.boot(None, smp=smp, timeout=600,
+                                    options=["--debug", "--ktest=leftovers_long"]))
+
+
 GLIBC = ("forktree", "threads", "execer")
+# Those that are short, all in one boot.
+GLIBC_TOGETHER = ("hello", "harness_walk", "messages", "swarm", "pipes", "tmpfiles", "sigcalls",
+                  "filelimits")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +117,7 @@ def glibc(tmp_path_factory):
     for folder in ("bin", "tests", "tmp", "dev", "proc", "sys"):
         (root / folder).mkdir()
     shutil.copy("/usr/bin/busybox", root / "bin" / "sh")
-    for name in GLIBC:
+    for name in GLIBC + GLIBC_TOGETHER:
         source = os.path.join(harness.HERE, name + ".c")
         subprocess.run(["gcc", "-static", "-O2", "-pthread", "-I", harness.ROOT, source, "-o",
                         root / "tests" / name], check=True)
@@ -115,3 +135,14 @@ def test_does_the_same_with_glibc(name, glibc):
                            timeout=harness.HOST_LIMIT_S)
     assert here.status == there.returncode, here.explain()
     assert here.out == harness.text(there.stdout), here.explain()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the other side of this comparison is Linux")
+def test_short_programs_do_the_same_with_glibc(glibc):
+    folder, image = glibc
+    script = "; ".join(f"echo == {name}; {{}}/{name}; echo status $?" for name in GLIBC_TOGETHER)
+    here = harness.boot("/bin/sh", "-c", script.replace("{}", "/tests"), image=image, smp=2)
+    there = subprocess.run(["sh", "-c", script.replace("{}", str(folder))], capture_output=True,
+                           check=False, timeout=harness.HOST_LIMIT_S)
+    assert here.out == harness.text(there.stdout), here.explain()
+    assert here.out.count("status 0\n") == len(GLIBC_TOGETHER), here.explain()

@@ -257,6 +257,42 @@ def test_a_script_of_its_own(shell):
     assert shell.run("/tmp/script a 'b c'") == "/tmp/script has 2: a b c"
 
 
+@pytest.fixture(scope="module")
+def small_shell(tmp_path_factory):
+    child = start(tmp_path_factory.mktemp("small") / "log", "--mem", "64", smp=2)
+    yield Shell(child)
+    child.close(force=True)
+
+
+def is_usable(shell):
+    assert shell.run("echo hi > /tmp/hi; read x < /tmp/hi; echo $x") == "hi"
+    assert "crowd" in shell.run("jobs")
+    shell.run("kill -9 %1; wait")
+    assert shell.run("cat /tmp/hi | tr a-z A-Z; rm /tmp/hi") == "HI"
+
+
+@pytest.mark.parametrize("of, answer", [("files", "Too many open files in system"),
+                                        ("processes", "Resource temporarily unavailable")])
+def test_the_shell_stays_usable_when_others_have_taken_all(small_shell, of, answer):
+    small_shell.run(f"crowd {of} &")
+    small_shell.child.expect_exact(f"the end: {answer}", timeout=COMMAND_LIMIT_S)
+    small_shell.child.sendline()
+    small_shell.child.expect_exact(PROMPT)
+    is_usable(small_shell)
+
+
+def test_the_shell_stays_usable_when_tmp_is_full(small_shell):
+    assert "No space left" in small_shell.run("dd if=/dev/zero of=/tmp/full bs=64k")
+    assert small_shell.run("echo $((6 * 7)); ls /tmp") == "42\nfull"
+    assert "No space left" in small_shell.run("echo x > /tmp/other; cat /tmp/other")
+    assert small_shell.run("rm /tmp/full /tmp/other; echo y > /tmp/y; cat /tmp/y; rm /tmp/y") == "y"
+
+
+def test_the_shell_outlives_a_program_that_takes_all_memory(small_shell):
+    assert "137" in small_shell.run("hog grow 100000; echo $?")
+    assert small_shell.run("echo $((6 * 7)); ls /etc/hostname") == "42\n/etc/hostname"
+
+
 @pytest.mark.parametrize("order", ["exit", "poweroff", "reboot", "halt"])
 def test_what_ends_the_machine_ends_qemu_with_status_0(tmp_path, order):
     child = start(tmp_path / "log", smp=2)
