@@ -15,7 +15,8 @@ static int grow_heap(struct mm *mm, u64 start, u64 end, struct list *dead)
         !mm_range_is_free(mm, start, end + PAGE_SIZE))
         return -ENOMEM;
     vma_edit_begin(&edit, mm);
-    struct vma *vma = vma_edit_new(&edit, start, end, PROT_READ | PROT_WRITE, VMA_HEAP, NULL, 0);
+    struct vma *vma = vma_edit_new(&edit, start, end, PROT_READ | PROT_WRITE,
+                                   VMA_HEAP | (mm->future_lock ? VMA_LOCKED : 0), NULL, 0);
     int error = vma ? vma_edit_place(&edit, vma) : -ENOMEM;
     if (!error)
         error = vma_edit_commit(&edit);
@@ -39,10 +40,14 @@ u64 mm_brk(struct mm *mm, u64 new_end)
 
     if (rwsem_write_lock_killable(&mm->mmap_lock))
         return READ_ONCE(mm->brk_end);
+    u64 old_end = mm->brk_end;
     if (move_break(mm, new_end, &dead) == 0)
         mm->brk_end = new_end;
     u64 result = mm->brk_end;
+    bool populates = result > old_end && mm->future_lock && !(mm->future_lock & MCL_ONFAULT);
     rwsem_write_unlock(&mm->mmap_lock);
     vma_bury(&dead);
+    if (populates)
+        (void)mm_populate(mm, old_end, result - old_end, true);
     return result;
 }

@@ -99,6 +99,12 @@ static s64 choose_place(struct mm *mm, const struct map_request *request)
     return place >= 0 ? place : find_place(mm, USER_ADDRESS_MIN, USER_ADDRESS_END, request->length);
 }
 
+s64 mm_find_place(struct mm *mm, u64 hint, u64 length)
+{
+    struct map_request request = {.addr = hint, .length = length};
+    return length > USER_ADDRESS_END ? -ENOMEM : choose_place(mm, &request);
+}
+
 /* Exactly there. */
 static s64 check_fixed_place(const struct map_request *request)
 {
@@ -233,7 +239,7 @@ static int map_locked(struct mm *mm, struct map_request *request, struct list *d
     int error = request->file ? check_file(request) : check_anonymous(request);
     if (error)
         return error;
-    request->vma_flags = vma_flags_for(request->map_flags);
+    request->vma_flags = vma_flags_for(request->map_flags) | (mm->future_lock ? VMA_LOCKED : 0);
     return map_at(mm, request, dead);
 }
 
@@ -255,8 +261,8 @@ s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct map
     if (error)
         return error;
 
-    bool populates =
-        (flags & MAP_LOCKED) || (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE;
+    bool populates = (flags & MAP_LOCKED) || (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE ||
+                     (READ_ONCE(mm->future_lock) && !(mm->future_lock & MCL_ONFAULT));
     if (populates) {
         /* What cannot be read in now is no error of mmap: the touch will tell. */
         bool write = (request.prot & PROT_WRITE) && !(request.vma_flags & VMA_SHARED);

@@ -1,7 +1,7 @@
 /*
  * The calls that change an address space. All take mmap_lock exclusive themselves, may sleep, work
  * on the mm given, and return negative errno as Linux does (man-pages mmap(2), munmap(2),
- * mprotect(2), brk(2), madvise(2), mincore(2)). Files whose last reference a call drops are closed
+ * mprotect(2), brk(2), madvise(2), mincore(2), mremap(2), msync(2), mlock(2)). Files whose last reference a call drops are closed
  * after mmap_lock is released.
  */
 #ifndef MM_MMAP_H
@@ -28,6 +28,18 @@
 
 #define MMAP_32BIT_LOW 0x40000000ul /* where MAP_32BIT maps lie */
 #define MMAP_32BIT_HIGH 0x80000000ul
+
+#define MREMAP_MAYMOVE 1u
+#define MREMAP_FIXED 2u
+#define MREMAP_DONTUNMAP 4u
+
+#define MS_ASYNC 1u
+#define MS_INVALIDATE 2u
+#define MS_SYNC 4u
+
+#define MCL_CURRENT 1u
+#define MCL_FUTURE 2u
+#define MCL_ONFAULT 4u
 
 #define PROT_SEM 0x8u              /* accepted, means nothing here */
 #define PROT_GROWSDOWN 0x01000000u /* mprotect: from the start of the area that grows down */
@@ -65,6 +77,21 @@ int mm_munmap(struct mm *mm, u64 addr, u64 length);
 int mm_mprotect(struct mm *mm, u64 addr, u64 length, u32 prot);
 u64 mm_brk(struct mm *mm, u64 new_end); /* => the break afterwards (unchanged where it cannot be moved) */
 int mm_madvise(struct mm *mm, u64 addr, u64 length, int advice);
+/*
+ * => the area's address, or a negative errno: -EFAULT (nothing at addr, more than one area), -EINVAL (flags, alignment,
+ * overlap), -ENOMEM, -EPERM, -EINTR. Anonymous pages move, pages of files are found again by faults.
+ */
+s64 mm_mremap(struct mm *mm, u64 addr, u64 old_length, u64 new_length, u32 flags, u64 new_addr);
+/* => 0, -EINVAL, -ENOMEM (hole), -EBUSY (MS_INVALIDATE of a locked area), -EINTR */
+int mm_msync(struct mm *mm, u64 addr, u64 length, u32 flags);
+/*
+ * populate: fault the pages in too. What lies before a hole is done.
+ * => 0, -EINVAL, -ENOMEM (hole, or pages that cannot be brought in), -EAGAIN (out of memory), -EINTR
+ */
+int mm_mlock(struct mm *mm, u64 addr, u64 length, bool populate);
+int mm_munlock(struct mm *mm, u64 addr, u64 length);
+int mm_mlock_all(struct mm *mm, u32 flags); /* MCL_*; -EINVAL, -EINTR */
+int mm_munlock_all(struct mm *mm);
 /* One byte a page into user memory at vec. */
 int mm_mincore(struct mm *mm, u64 addr, u64 length, u64 vec);
 /*

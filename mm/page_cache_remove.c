@@ -66,7 +66,8 @@ void page_unmap_everywhere(struct page_cache *cache, struct page *page)
 static void clear_accessed_one(struct vma *vma, u64 addr, pte_t *ptep, struct tlb_batch *batch,
                                void *arg)
 {
-    (void)vma;
+    if (vma->flags & VMA_LOCKED) /* stays in use, whether or not it was touched */
+        *(bool *)arg = true;
     if (!(*ptep & PTE_ACCESSED))
         return;
     atomic_and(ptep, ~PTE_ACCESSED);

@@ -60,9 +60,10 @@ struct mm {
     u64 rss_anon, rss_file;    /* pages; atomic */
     u64 brk_start, brk_end;    /* mmap_lock */
     u64 mmap_top;              /* addresses go down from here */
-    u64 stack_top, arg_start, arg_end, env_start, env_end;
+    u64 stack_top, arg_start, arg_end, env_start, env_end, auxv_start, auxv_end;
     u64 stack_limit_bytes;
     u64 limit_as_pages, limit_data_pages; /* RLIMIT_AS, RLIMIT_DATA; mmap_lock */
+    u32 future_lock;           /* MCL_* of mlockall while MCL_FUTURE holds, else 0; mmap_lock */
     s32 users;                 /* tasks; the last one unmaps everything */
     void *owner;               /* struct process, for messages */
 };

@@ -71,6 +71,8 @@ extern const struct range_tree_ops vma_tree_ops;
 
 /* Is [start, end) free, with the guard gap of a growing area above it? mmap_lock held. */
 bool mm_range_is_free(struct mm *mm, u64 start, u64 end);
+/* A free place for length bytes, at the hint (0: none) if that is free. mmap_lock held. => address, -ENOMEM */
+s64 mm_find_place(struct mm *mm, u64 hint, u64 length);
 /* munmap with mmap_lock held exclusive; range checked. => 0, -ENOMEM; files to close are on `dead` */
 int mm_unmap_locked(struct mm *mm, u64 start, u64 end, struct list *dead);
 /* The lowest address that a new area below `vma` may reach up to. */

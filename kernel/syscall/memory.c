@@ -5,6 +5,8 @@
 #include "kernel/syscall/syscall.h"
 #include "mm/mmap.h"
 
+#define MLOCK_ONFAULT 1u
+
 /* Memory that fork shares: a file in memory without a name. => 0, -ENOMEM, -ENOSPC; *file NULL: no such mapping */
 static int open_shared_memory(const u64 *a, struct file **file)
 {
@@ -79,4 +81,42 @@ s64 sys_madvise(const u64 *a)
 s64 sys_mincore(const u64 *a)
 {
     return mm_mincore(process_current()->mm, a[0], a[1], a[2]);
+}
+
+s64 sys_mremap(const u64 *a)
+{
+    return mm_mremap(process_current()->mm, a[0], a[1], a[2], a[3] > ~0u ? ~0u : a[3], a[4]);
+}
+
+s64 sys_msync(const u64 *a)
+{
+    return mm_msync(process_current()->mm, a[0], a[1], a[2]);
+}
+
+s64 sys_mlock(const u64 *a)
+{
+    return mm_mlock(process_current()->mm, a[0], a[1], true);
+}
+
+s64 sys_mlock2(const u64 *a)
+{
+    if ((u32)a[2] & ~MLOCK_ONFAULT)
+        return -EINVAL;
+    return mm_mlock(process_current()->mm, a[0], a[1], !(a[2] & MLOCK_ONFAULT));
+}
+
+s64 sys_munlock(const u64 *a)
+{
+    return mm_munlock(process_current()->mm, a[0], a[1]);
+}
+
+s64 sys_mlockall(const u64 *a)
+{
+    return mm_mlock_all(process_current()->mm, a[0]);
+}
+
+s64 sys_munlockall(const u64 *a)
+{
+    (void)a;
+    return mm_munlock_all(process_current()->mm);
 }

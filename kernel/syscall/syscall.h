@@ -143,6 +143,13 @@ s64 sys_mprotect(const u64 *a);
 s64 sys_brk(const u64 *a);
 s64 sys_madvise(const u64 *a);
 s64 sys_mincore(const u64 *a);
+s64 sys_mremap(const u64 *a);
+s64 sys_msync(const u64 *a);
+s64 sys_mlock(const u64 *a);
+s64 sys_mlock2(const u64 *a);
+s64 sys_munlock(const u64 *a);
+s64 sys_mlockall(const u64 *a);
+s64 sys_munlockall(const u64 *a);
 
 /* process.c */
 s64 sys_getpid(const u64 *a);
