@@ -37,12 +37,20 @@ s64 sys_ftruncate(const u64 *a)
     return error;
 }
 
+#define FALLOC_KNOWN 0xffu
+
 s64 sys_fallocate(const u64 *a)
 {
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    s64 error = file->mapped.can_write ? vfs_allocate(file->inode, a[1], a[2], a[3]) : -EBADF;
+    s64 error = -EBADF;
+    if ((s64)a[2] < 0 || (s64)a[3] <= 0)
+        error = -EINVAL;
+    else if ((u32)a[1] & ~FALLOC_KNOWN)
+        error = -EOPNOTSUPP;
+    else if (file->mapped.can_write)
+        error = vfs_allocate(file->inode, a[1], a[2], a[3]);
     file_put(file);
     return error;
 }
@@ -164,14 +172,31 @@ static s64 set_times(struct inode *inode, const struct pair *given)
     return vfs_set_times(inode, &change);
 }
 
+static bool omits_all(const struct pair *times)
+{
+    return times && times[0].fraction == UTIME_OMIT && times[1].fraction == UTIME_OMIT;
+}
+
+static s64 set_times_of(u64 fd, const struct pair *times)
+{
+    struct file *file = syscall_file(fd);
+    if (!file)
+        return -EBADF;
+    s64 error = set_times(file->inode, times);
+    file_put(file);
+    return error;
+}
+
 /* user_path 0: dirfd itself */
 static s64 set_times_at(u64 dirfd, u64 user_path, const struct pair *times, u32 flags)
 {
     struct inode *inode;
+    if (omits_all(times))
+        return 0;
+    if (!user_path)
+        return flags ? -EINVAL : set_times_of(dirfd, times);
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         return -EINVAL;
-    if (!user_path)
-        flags |= AT_EMPTY_PATH;
     s64 error = syscall_lookup(dirfd, user_path, flags, &inode);
     if (error)
         return error;

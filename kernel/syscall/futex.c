@@ -56,7 +56,7 @@ s64 sys_futex(const u64 *a)
     struct futex_word word = {a[0], is_private}, second = {a[4], is_private};
     bool moves = command == FUTEX_REQUEUE || command == FUTEX_CMP_REQUEUE;
 
-    if (is_realtime && command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET)
+    if (is_realtime && command != FUTEX_WAIT_BITSET)
         return -ENOSYS;
     if (moves && ((s32)a[2] < 0 || (s32)a[3] < 0))
         return -EINVAL;

@@ -129,18 +129,28 @@ static s64 transfer_all_locked(struct file *file, const struct iovec *iov, u64 c
     return result;
 }
 
+#define RWF_HIPRI   1u
+#define RWF_DSYNC   2u
+#define RWF_SYNC    4u
+#define RWF_IGNORED (RWF_HIPRI | RWF_DSYNC | RWF_SYNC)
+
 /* pos NULL: the file's own position. */
-static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_fn transfer)
+static s64 transfer_vector_flags(u64 fd, u64 user_iov, u64 count, u64 *pos, u32 flags, transfer_fn transfer)
 {
     struct iovec few[IOV_ON_STACK], *iov;
     struct file *file = syscall_file(fd);
-    if (!file || !may(file, transfer)) {
-        if (file)
-            file_put(file);
+    if (!file)
         return -EBADF;
-    }
-    s64 result = pos && !file->ops->is_seekable ? -ESPIPE : get_iovecs(user_iov, count, few, &iov);
-    if (!result) {
+    s64 result = -EBADF;
+    if (pos && !file->ops->is_seekable)
+        result = -ESPIPE;
+    else if (may(file, transfer))
+        result = get_iovecs(user_iov, count, few, &iov);
+    if (!result && (flags & ~RWF_IGNORED)) {
+        result = -EOPNOTSUPP;
+        if (iov != few)
+            kfree(iov);
+    } else if (!result) {
         result = pos ? transfer_all(file, iov, count, pos, transfer)
                      : transfer_all_locked(file, iov, count, transfer);
         if (iov != few)
@@ -148,6 +158,11 @@ static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_f
     }
     file_put(file);
     return result;
+}
+
+static s64 transfer_vector(u64 fd, u64 user_iov, u64 count, u64 *pos, transfer_fn transfer)
+{
+    return transfer_vector_flags(fd, user_iov, count, pos, 0, transfer);
 }
 
 s64 sys_readv(const u64 *a)
@@ -172,20 +187,13 @@ s64 sys_pwritev(const u64 *a)
     return (s64)pos < 0 ? -EINVAL : transfer_vector(a[0], a[1], a[2], &pos, file_write);
 }
 
-#define RWF_HIPRI  1u
-#define RWF_DSYNC  2u
-#define RWF_SYNC   4u
-#define RWF_IGNORED (RWF_HIPRI | RWF_DSYNC | RWF_SYNC)
-
 /* preadv2 and pwritev2(fd, iov, n, pos, high half of pos, flags): position -1 is the file's own. */
 static s64 transfer_vector2(const u64 *a, transfer_fn transfer)
 {
     u64 pos = a[3];
-    if ((u32)a[5] & ~RWF_IGNORED)
-        return -EOPNOTSUPP;
     if ((s64)pos < -1)
         return -EINVAL;
-    return transfer_vector(a[0], a[1], a[2], (s64)pos == -1 ? NULL : &pos, transfer);
+    return transfer_vector_flags(a[0], a[1], a[2], (s64)pos == -1 ? NULL : &pos, a[5], transfer);
 }
 
 s64 sys_preadv2(const u64 *a)
@@ -203,9 +211,42 @@ s64 sys_lseek(const u64 *a)
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    s64 result = file_seek(file, a[1], a[2]);
+    s64 result = (u32)a[2] > SEEK_HOLE ? -EINVAL : file_seek(file, a[1], a[2]);
     file_put(file);
     return result;
+}
+
+enum { FIONREAD = 0x541b, FIONBIO = 0x5421, FIONCLEX = 0x5450, FIOCLEX = 0x5451 };
+
+static s64 set_nonblocking(struct file *file, u64 user)
+{
+    s32 is_on;
+    if (copy_from_user(&is_on, user, sizeof(is_on)))
+        return -EFAULT;
+    file->flags = is_on ? file->flags | O_NONBLOCK : file->flags & ~(u32)O_NONBLOCK;
+    return 0;
+}
+
+static s64 bytes_left(struct file *file, u64 user)
+{
+    s32 left = READ_ONCE(file->inode->cache.size_bytes) - READ_ONCE(file->pos);
+    return copy_to_user(user, &left, sizeof(left));
+}
+
+/* Requests that every file knows, then those of its kind. */
+static s64 control(struct file *file, const u64 *a)
+{
+    switch ((u32)a[1]) {
+    case FIOCLEX:
+    case FIONCLEX:
+        return MIN(fd_flags(process_current()->files, a[0], (u32)a[1] == FIOCLEX), 0);
+    case FIONBIO:
+        return set_nonblocking(file, a[2]);
+    case FIONREAD:
+        if (inode_is(file->inode, S_IFREG))
+            return bytes_left(file, a[2]);
+    }
+    return file_ioctl(file, (u32)a[1], a[2]);
 }
 
 s64 sys_ioctl(const u64 *a)
@@ -213,7 +254,7 @@ s64 sys_ioctl(const u64 *a)
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    s64 result = file_ioctl(file, (u32)a[1], a[2]);
+    s64 result = control(file, a);
     file_put(file);
     return result;
 }

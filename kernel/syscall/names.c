@@ -146,9 +146,13 @@ s64 sys_linkat(const u64 *a)
     return link_at(a[0], a[1], a[2], a[3], a[4]);
 }
 
+#define RENAME_FLAGS 7u /* NOREPLACE, EXCHANGE, WHITEOUT: what Linux knows */
+
 static s64 rename_at(u64 old_dirfd, u64 old_path, u64 new_dirfd, u64 new_path, u32 flags)
 {
     struct syscall_at from, to;
+    if (flags & ~RENAME_FLAGS)
+        return -EINVAL;
     int error = syscall_at_begin(&from, old_dirfd, old_path);
     if (error)
         return error;

@@ -124,7 +124,7 @@ static s64 set_group_locked(struct process *process, u32 pgid)
 
 s64 sys_setpgid(const u64 *a)
 {
-    if ((s32)a[1] < 0)
+    if ((s32)a[1] < 0 || ((s32)a[1] == 0 && (s32)a[0] < 0))
         return -EINVAL;
     spin_lock(&process_tree_lock);
     struct process *process = process_of_locked(a[0]);
@@ -187,9 +187,9 @@ s64 sys_prctl(const u64 *a)
     case PR_SET_DUMPABLE:
         return a[1] > 1 ? -EINVAL : 0;
     case PR_SET_NO_NEW_PRIVS: /* there are no others to gain */
-        return a[1] == 1 ? 0 : -EINVAL;
+        return a[1] == 1 && !a[2] && !a[3] && !a[4] ? 0 : -EINVAL;
     case PR_GET_NO_NEW_PRIVS:
-        return 0;
+        return a[1] || a[2] || a[3] || a[4] ? -EINVAL : 0;
     default:
         return -EINVAL;
     }

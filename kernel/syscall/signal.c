@@ -216,16 +216,16 @@ static int read_info(u64 user_info, u64 signal, bool to_self, struct signal_info
 s64 sys_rt_sigqueueinfo(const u64 *a)
 {
     struct signal_info info;
-    int error = read_info(a[2], (u32)a[1], (u32)a[0] == process_current()->pid, &info);
+    int error = read_info(a[2], (u32)a[1], (u32)a[0] == thread_current()->tid, &info);
     return error ? error : send_to_pid(a[0], &info);
 }
 
 s64 sys_rt_tgsigqueueinfo(const u64 *a)
 {
     struct signal_info info;
-    if ((s32)a[0] <= 0 || (s32)a[1] <= 0)
-        return -EINVAL;
-    int error = read_info(a[3], (u32)a[2], (u32)a[0] == process_current()->pid, &info);
+    int error = read_info(a[3], (u32)a[2], (u32)a[1] == thread_current()->tid, &info);
+    if (error != -EFAULT && ((s32)a[0] <= 0 || (s32)a[1] <= 0)) /* in Linux's order */
+        error = -EINVAL;
     return error ? error : send_to_thread(a[0], a[1], &info);
 }
 

@@ -106,6 +106,8 @@ s64 sys_sendfile(const u64 *a)
     s64 result = side_begin(&in, a[1], a[2]);
     if (!result)
         result = side_begin(&out, a[0], 0);
+    if (!result && a[2] && !in.file->ops->is_seekable)
+        result = -ESPIPE;
     if (!result && !in.file->ops->can_map)
         result = -EINVAL; /* only what has pages can be sent */
     if (!result && (out.file->flags & O_APPEND))
@@ -125,7 +127,7 @@ static int check_copy(const struct side *in, const struct side *out, u64 len, u6
         return -EISDIR;
     if (!inode_is(in->file->inode, S_IFREG) || !inode_is(out->file->inode, S_IFREG))
         return -EINVAL;
-    if (out->file->flags & O_APPEND)
+    if (!in->file->mapped.can_read || !out->file->mapped.can_write || (out->file->flags & O_APPEND))
         return -EBADF;
     u64 in_pos = in->user_pos ? in->pos : in->file->pos,
         out_pos = out->user_pos ? out->pos : out->file->pos;

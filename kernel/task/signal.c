@@ -107,12 +107,15 @@ static bool has_it_blocked(struct signal_process *shared, const struct signal_th
     return false;
 }
 
-/* Another process may send init only what it handles or blocks. */
+/*
+ * Another process may send init only what it handles or blocks, whatever it says about the signal (rt_sigqueueinfo). Codes
+ * above 0 are the kernel's.
+ */
 static bool is_init_safe_from(struct signal_process *shared, const struct signal_info *info)
 {
     if (shared->process->pid != 1 || process_current() == shared->process)
         return false;
-    if (info->code != SI_USER && info->code != SI_QUEUE && info->code != SI_TKILL)
+    if (info->code > SI_USER)
         return false;
     return signal_action_get(shared->process, info->signal).handler == SIGNAL_DEFAULT;
 }
