@@ -40,6 +40,8 @@ static u32 leaf_mode(const struct text_file *entry)
 {
     if (entry->link)
         return S_IFLNK | 0777;
+    if (entry->ops)
+        return S_IFREG | entry->mode;
     return S_IFREG | (entry->show ? 0444 : 0) | (entry->store ? 0200 : 0);
 }
 
@@ -59,6 +61,6 @@ struct inode *textfs_leaf_create(struct super_block *super, const struct text_fi
     inode->fs_private = &leaf->node;
     inode->atime = inode->mtime = inode->ctime = clock_wall_ns() / NS_PER_S;
     inode->ops = entry->link ? &leaf_link_ops : &leaf_ops;
-    inode->file_ops = &file_ops_text;
+    inode->file_ops = entry->ops ? entry->ops : &file_ops_text;
     return inode;
 }

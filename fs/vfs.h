@@ -354,7 +354,7 @@ const struct text_file *text_file_of(const struct inode *inode);
 /*
  * A leaf that stands in no directory of the tree, for those whose names come and go: the lookup of
  * a directory with inode_ops of its own hands it out. Gone with its last reference.
- *   entry  copied; only show, store, arg and link count
+ *   entry  copied; only show, store, arg and link count, or ops and mode
  *   ino    as stat shows it
  * => the inode with a reference, NULL when out of memory. Never sleeps.
  */

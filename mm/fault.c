@@ -28,7 +28,7 @@
 
 bool fault_may_let_go(const struct fault *f)
 {
-    return fault_retry_policy->may_let_go(f);
+    return !(f->flags & FAULT_FLAG_KEEP_LOCK) && fault_retry_policy->may_let_go(f);
 }
 
 struct mapped_file *fault_let_go(struct fault *f)

@@ -38,6 +38,7 @@ enum fault_reason {
 enum fault_flag {
     FAULT_FLAG_USER = 1u << 0,     /* by the program; else by the kernel on user memory */
     FAULT_FLAG_POPULATE = 1u << 1, /* by a populating call: no trap behind it */
+    FAULT_FLAG_KEEP_LOCK = 1u << 2, /* mmap_lock is kept across I/O, whatever vm.fault_retry says */
 };
 
 /* The context handed down. A callee adds to it; it never keeps it. */

@@ -149,6 +149,8 @@ static void copy_numbers(struct mm *child, const struct mm *parent)
     child->arg_end = parent->arg_end;
     child->env_start = parent->env_start;
     child->env_end = parent->env_end;
+    child->auxv_start = parent->auxv_start;
+    child->auxv_end = parent->auxv_end;
     child->stack_limit_bytes = parent->stack_limit_bytes;
     child->limit_as_pages = parent->limit_as_pages;
     child->limit_data_pages = parent->limit_data_pages;

@@ -103,7 +103,7 @@ static int build(struct mm *mm, const struct exec_arguments *a, const struct exe
                  u64 *vector, u64 *rsp)
 {
     struct builder b = {.sp = STACK_TOP - sizeof(u64)};
-    unsigned n = 0;
+    unsigned n = 0, n_auxiliary;
     u64 execfn = push_string(&b, aux->exec_path);
     mm->env_end = b.sp;
     u64 *argv = vector + 1, *envp = argv + a->argc + 1;
@@ -117,8 +117,11 @@ static int build(struct mm *mm, const struct exec_arguments *a, const struct exe
 
     vector[0] = a->argc;
     n = 1 + a->argc + 1 + a->envc + 1;
-    n += fill_auxiliary(vector + n, aux, random, execfn);
+    n_auxiliary = fill_auxiliary(vector + n, aux, random, execfn);
+    n += n_auxiliary;
     b.sp = ALIGN_DOWN(b.sp - n * sizeof(u64), 16ul);
+    mm->auxv_end = b.sp + n * sizeof(u64);
+    mm->auxv_start = mm->auxv_end - n_auxiliary * sizeof(u64);
     if (!b.error)
         b.error = copy_to_user(b.sp, vector, n * sizeof(u64));
     *rsp = b.sp;

@@ -6,7 +6,8 @@
  * and knows its pid only: when the process has ended, its names are gone.
  *
  * Inode numbers: pid and place, above all those of the tree. Places are the directory itself, the
- * files in the order of their table, and then fdinfo and fd with all that is in them.
+ * files in the order of their table, and then fdinfo and fd with all that is in them, task, and what
+ * stands in task for the thread of that id.
  *
  * Listing /proc: positions below PID_POSITIONS are the tree's, PID_POSITIONS + pid those of
  * processes.
@@ -14,6 +15,7 @@
 #include "fs/proc/proc.h"
 #include "kernel/task/proc_fdinfo.h"
 #include "kernel/task/proc_files.h"
+#include "kernel/task/proc_task.h"
 #include "kernel/task/process.h"
 #include "lib/errno.h"
 #include "lib/format.h"
@@ -26,20 +28,29 @@
 #define INODE_BASE    (1ul << 40)
 #define FDINFO_PLACE  64ul
 #define FD_PLACE      (FDINFO_PLACE + PROC_FDINFO_INODES)
-#define INODES_A_PID  (FD_PLACE + PROC_FDINFO_INODES)
+#define TASK_PLACE    (FD_PLACE + PROC_FDINFO_INODES)
+#define THREAD_PLACE  (TASK_PLACE + 1)
+#define INODES_A_PID  (TASK_PLACE + PROC_TASK_INODES)
 
 /* Directories in that of a process, in the order in which they are listed behind its files. */
 static const struct folder {
     const char *name;
     u64 place;
     struct inode *(*create)(struct super_block *super, u32 pid, u64 ino);
-} folders[] = {{"fdinfo", FDINFO_PLACE, proc_fdinfo_create}, {"fd", FD_PLACE, proc_fd_create}};
+} folders[] = {{"fdinfo", FDINFO_PLACE, proc_fdinfo_create},
+               {"fd", FD_PLACE, proc_fd_create},
+               {"task", TASK_PLACE, proc_task_create}};
 
 static const struct inode_ops *tree_ops; /* the root's own; set at boot */
 
 static u64 inode_number(u32 pid, unsigned place)
 {
     return INODE_BASE + pid * INODES_A_PID + place;
+}
+
+u64 proc_task_first_inode(u32 tid)
+{
+    return inode_number(tid, THREAD_PLACE);
 }
 
 /* ---- Which processes there are ---- */

@@ -1,6 +1,7 @@
 /*
- * The files of /proc/PID: maps, faults, stat, statm, status, cmdline, comm, exe. Formats of
- * proc(5), but for faults, which is Faultline's own.
+ * The files of /proc/PID: maps, faults, stat, statm, status, limits, cmdline, environ, auxv, comm,
+ * exe. Formats of proc(5), but for faults, which is Faultline's own. Those that show memory page by
+ * page are in proc_smaps.c and proc_mem.c.
  *
  * A file holds on to nothing but the pid. Each reading takes a view of the process: its counters
  * copied under the process list's lock, its address space with a use of its own, so that it stays
@@ -10,6 +11,7 @@
 
 #include "fs/text_out.h"
 #include "fs/tty/tty.h"
+#include "kernel/task/proc_memory.h"
 #include "kernel/task/process.h"
 #include "lib/errno.h"
 #include "lib/string.h"
@@ -31,6 +33,7 @@ static const struct state_text running = {'R', "R (running)"}, sleeping = {'S', 
 
 struct view {
     u32 pid;
+    u32 tid; /* of the one thread that is asked for; 0: the whole process */
     bool is_there;
     char name[TASK_NAME_SIZE];
     u32 umask;
@@ -51,15 +54,18 @@ static bool wants_cpu(const struct task *task)
     return state == TASK_RUNNABLE || state == TASK_RUNNING;
 }
 
-/* Adds up the threads that live and those that have gone. The tree's lock is held. */
-static void add_threads(struct view *view, struct process *process)
+/* Adds up the threads that live and those that have gone, or takes the one that is asked for.
+ * => whether that is there. The tree's lock is held. */
+static bool add_threads(struct view *view, struct process *process)
 {
+    const struct process_usage of_one = {0}, *gone = view->tid ? &of_one : &process->usage;
+    bool is_there = !view->tid;
     struct thread *thread;
 
-    view->user_ns = process->usage.user_ns;
-    view->system_ns = process->usage.system_ns;
-    view->minor_faults = process->usage.minor_faults;
-    view->major_faults = process->usage.major_faults;
+    view->user_ns = gone->user_ns;
+    view->system_ns = gone->system_ns;
+    view->minor_faults = gone->minor_faults;
+    view->major_faults = gone->major_faults;
     view->state = process->stop_signal ? &stopped : &sleeping;
     spin_lock(&process->lock);
     view->threads = process->n_threads;
@@ -67,6 +73,11 @@ static void add_threads(struct view *view, struct process *process)
     {
         u64 user_ns, system_ns;
 
+        if (view->tid && thread->tid != view->tid)
+            continue;
+        is_there = true;
+        if (view->tid)
+            string_copy(view->name, thread->task->name, sizeof(view->name));
         task_times(thread->task, &user_ns, &system_ns);
         view->user_ns += user_ns;
         view->system_ns += system_ns;
@@ -76,6 +87,7 @@ static void add_threads(struct view *view, struct process *process)
             view->state = &running;
     }
     spin_unlock(&process->lock);
+    return is_there;
 }
 
 static void take_view(struct process *process, void *ctx)
@@ -84,12 +96,13 @@ static void take_view(struct process *process, void *ctx)
 
     if (process->pid != view->pid || process->state == PROCESS_REAPED)
         return;
-    view->is_there = true;
     string_copy(view->name, process->name, sizeof(view->name));
     view->parent = process->parent ? process->parent->pid : 0;
     view->group = process->pgid;
     view->session = process->sid;
-    add_threads(view, process);
+    view->is_there = add_threads(view, process);
+    if (!view->is_there)
+        return;
     view->mm = process->mm;
     if (!view->mm) {
         view->state = &zombie;
@@ -104,7 +117,7 @@ static void take_view(struct process *process, void *ctx)
 /* => whether there is such a process, also as a zombie; then view_close() must follow */
 static bool view_open_any(struct view *view, void *arg)
 {
-    *view = (struct view){.pid = (u32)(u64)arg};
+    *view = (struct view){.pid = (u32)(u64)arg, .tid = (u32)((u64)arg >> 32)};
     process_for_each(take_view, view);
     return view->is_there;
 }
@@ -233,7 +246,7 @@ static size_t show_stat(void *arg, char *buf, size_t size)
     if (!view_open_any(&view, arg))
         return 0;
     fill_stat(&view, fields);
-    text_out_put(&out, "%u (%s) %c", view.pid, view.name, view.state->letter);
+    text_out_put(&out, "%u (%s) %c", view.tid ? view.tid : view.pid, view.name, view.state->letter);
     for (unsigned i = STAT_PPID; i <= STAT_LAST; i++) {
         if (i == STAT_RSSLIM)
             text_out_put(&out, " %lu", NO_LIMIT);
@@ -288,8 +301,8 @@ static size_t show_status(void *arg, char *buf, size_t size)
         return 0;
     text_out_put(&out, "Name:\t%s\nUmask:\t0%u%u%u\nState:\t%s\n", view.name, view.umask >> 6 & 7,
                  view.umask >> 3 & 7, view.umask & 7, view.state->words);
-    text_out_put(&out, "Tgid:\t%u\nPid:\t%u\nPPid:\t%u\n", view.pid, view.pid,
-                 view.parent);
+    text_out_put(&out, "Tgid:\t%u\nPid:\t%u\nPPid:\t%u\n", view.pid,
+                 view.tid ? view.tid : view.pid, view.parent);
     text_out_put(&out, "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
     if (view.mm)
         put_memory(&out, view.mm);
@@ -298,7 +311,62 @@ static size_t show_status(void *arg, char *buf, size_t size)
     return out.len;
 }
 
-/* ---- cmdline, comm, exe ---- */
+/* ---- limits ---- */
+
+static const struct {
+    const char *name, *unit;
+} limit_names[LIMIT_COUNT] = {
+    [LIMIT_CPU] = {"Max cpu time", "seconds"},
+    [LIMIT_FSIZE] = {"Max file size", "bytes"},
+    [LIMIT_DATA] = {"Max data size", "bytes"},
+    [LIMIT_STACK] = {"Max stack size", "bytes"},
+    [LIMIT_CORE] = {"Max core file size", "bytes"},
+    [LIMIT_RSS] = {"Max resident set", "bytes"},
+    [LIMIT_NPROC] = {"Max processes", "processes"},
+    [LIMIT_NOFILE] = {"Max open files", "files"},
+    [LIMIT_MEMLOCK] = {"Max locked memory", "bytes"},
+    [LIMIT_AS] = {"Max address space", "bytes"},
+    [LIMIT_LOCKS] = {"Max file locks", "locks"},
+    [LIMIT_SIGPENDING] = {"Max pending signals", "signals"},
+    [LIMIT_MSGQUEUE] = {"Max msgqueue size", "bytes"},
+    [LIMIT_NICE] = {"Max nice priority", ""},
+    [LIMIT_RTPRIO] = {"Max realtime priority", ""},
+    [LIMIT_RTTIME] = {"Max realtime timeout", "us"},
+};
+
+static void put_limit(struct text_out *out, u64 value)
+{
+    if (value == LIMIT_INFINITY)
+        text_out_put(out, "%-20s ", "unlimited");
+    else
+        text_out_put(out, "%-20lu ", value);
+}
+
+static size_t show_limits(void *arg, char *buf, size_t size)
+{
+    struct text_out out = {buf, size, 0};
+    struct process *process = process_find((u32)(u64)arg);
+    struct limit limits[LIMIT_COUNT];
+
+    if (!process)
+        return 0;
+    spin_lock(&process->lock);
+    memcpy(limits, process->limits, sizeof(limits));
+    spin_unlock(&process->lock);
+    process_put(process);
+    text_out_put(&out, "%-25s %-20s %-20s %-10s\n", "Limit", "Soft Limit", "Hard Limit", "Units");
+    for (unsigned i = 0; i < LIMIT_COUNT; i++) {
+        text_out_put(&out, "%-25s ", limit_names[i].name);
+        put_limit(&out, limits[i].soft);
+        put_limit(&out, limits[i].hard);
+        if (limit_names[i].unit[0])
+            text_out_put(&out, "%-10s", limit_names[i].unit);
+        text_out_put(&out, "\n");
+    }
+    return out.len;
+}
+
+/* ---- cmdline, environ, auxv, comm, exe ---- */
 
 /* => the frame behind a user address, with a reference; NULL: none is there now. mmap_lock held. */
 static struct page *page_at(struct mm *mm, u64 addr)
@@ -345,6 +413,31 @@ static size_t show_cmdline(void *arg, char *buf, size_t size)
     return out.len;
 }
 
+static size_t show_environ(void *arg, char *buf, size_t size)
+{
+    struct text_out out = {buf, size, 0};
+    struct view view;
+
+    if (!view_open(&view, arg))
+        return 0;
+    put_user_bytes(&out, view.mm, view.mm->env_start, view.mm->env_end);
+    view_close(&view);
+    return out.len;
+}
+
+/* As the program's stack has it. */
+static size_t show_auxv(void *arg, char *buf, size_t size)
+{
+    struct text_out out = {buf, size, 0};
+    struct view view;
+
+    if (!view_open(&view, arg))
+        return 0;
+    put_user_bytes(&out, view.mm, view.mm->auxv_start, view.mm->auxv_end);
+    view_close(&view);
+    return out.len;
+}
+
 static size_t show_comm(void *arg, char *buf, size_t size)
 {
     struct text_out out = {buf, size, 0};
@@ -385,9 +478,20 @@ static ssize_t link_exe(void *arg, char *buf, size_t size)
 }
 
 const struct text_file proc_pid_files[] = {
-    {.path = "cmdline", .show = show_cmdline}, {.path = "comm", .show = show_comm},
-    {.path = "exe", .link = link_exe},         {.path = "faults", .show = show_faults},
-    {.path = "maps", .show = show_maps},       {.path = "stat", .show = show_stat},
-    {.path = "statm", .show = show_statm},     {.path = "status", .show = show_status},
+    {.path = "auxv", .show = show_auxv},
+    {.path = "cmdline", .show = show_cmdline},
+    {.path = "comm", .show = show_comm},
+    {.path = "environ", .show = show_environ},
+    {.path = "exe", .link = link_exe},
+    {.path = "faults", .show = show_faults},
+    {.path = "limits", .show = show_limits},
+    {.path = "maps", .show = show_maps},
+    {.path = "mem", .ops = &proc_mem_ops, .mode = 0600},
+    {.path = "pagemap", .ops = &proc_pagemap_ops, .mode = 0400},
+    {.path = "smaps", .show = proc_show_smaps},
+    {.path = "smaps_rollup", .show = proc_show_smaps_rollup},
+    {.path = "stat", .show = show_stat},
+    {.path = "statm", .show = show_statm},
+    {.path = "status", .show = show_status},
 };
 const unsigned proc_pid_files_count = ARRAY_SIZE(proc_pid_files);

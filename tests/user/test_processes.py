@@ -91,6 +91,14 @@ def test_a_thousand_forks_of_64_mib():
     check_big(start("big-1000"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the other side of this comparison is Linux")
+def test_proc_shows_memory_as_on_linux():
+    here = harness.boot("/tests/procmem", "/data/medium.bin", smp=2)
+    there = harness.on_host("/tests/procmem", os.path.join(harness.BUILD, "data", "medium.bin"))
+    assert here.status == there.status == 0, here.explain()
+    assert here.out == there.out, here.explain()
+
+
 def check_kernel_tests(result):
     assert result.status == 0 and "not ok" not in result.out and "SKIP" not in result.out, \
         result.explain()
