@@ -100,7 +100,8 @@ static enum fault_result reread_failed(struct fault *f, struct page *page)
     if (f->reread) {
         page_unlock(page);
         page_put(page);
-        return FAULT_SIGBUS_ADRERR;
+        /* A fatal signal ends the read of block numbers, too: that says nothing about the disk. */
+        return task_kill_is_pending(task_current()) ? FAULT_KILLED : FAULT_SIGBUS_ADRERR;
     }
     f->reread = true;
     f->started_read = true;

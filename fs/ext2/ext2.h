@@ -68,7 +68,7 @@ extern bool ext2_is_quiet; /* tests: no lines about bad images */
 
 /*
  * Reads a block of metadata. => 0 with its page (page_put it) and its bytes, which stay valid as
- * long; -EIO, -ENOMEM; -EUCLEAN: no such block. Sleeps.
+ * long; -EIO, -ENOMEM; -EUCLEAN: no such block; -EINTR: a fatal signal is pending. Sleeps, killably.
  */
 int ext2_read_block(struct ext2_fs *fs, u64 block, struct page **page, void **data);
 /* Is that block in memory, so that reading it does not wait? A hint. Never sleeps. */

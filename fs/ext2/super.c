@@ -216,7 +216,7 @@ int ext2_read_block(struct ext2_fs *fs, u64 block, struct page **page, void **da
 
     if (!ext2_block_is_valid(fs, block))
         return ext2_damage(fs, "block %lu of %u", block, fs->blocks_count);
-    error = page_cache_get_page(fs->metadata, at / PAGE_SIZE, false, page);
+    error = page_cache_get_page(fs->metadata, at / PAGE_SIZE, true, page);
     if (!error)
         *data = (u8 *)page_virt(*page) + at % PAGE_SIZE;
     return error == -ENXIO ? -EIO : error;

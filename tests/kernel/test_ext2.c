@@ -8,6 +8,7 @@
 #include "tests/kernel/ext2_image.h"
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/test_mm.h"
+#include "tests/kernel/threads.h"
 
 #define PLAIN_BLOCK 4096
 #define PLAIN_INODE 128
@@ -450,6 +451,70 @@ KTEST(ext2, pages_stay_when_the_file_is_closed_and_go_when_the_cache_is_shrunk)
     KEXPECT_EQ(byte_at(&image, "run", 1), image_byte(0));
     block_stats_get(image.device, &after);
     KEXPECT(after.data_requests > before.data_requests);
+    image_destroy(&image);
+}
+
+/* One byte of the open file, by a thread of its own; or a negative error. */
+struct reader {
+    struct file *file;
+    u64 pos;
+    int result;
+};
+
+static void read_byte(void *arg)
+{
+    struct reader *reader = arg;
+    u8 byte;
+    ssize_t n = file_read_all_kernel(reader->file, reader->pos, &byte, 1);
+
+    reader->result = n == 1 ? byte : (int)n;
+}
+
+static void look_up(void *arg)
+{
+    struct reader *reader = arg;
+    struct inode *inode;
+    struct super_block *super = reader->file->inode->super;
+
+    reader->result = vfs_lookup(super->root, "/", "dir/inner", true, &inode, NULL);
+    if (!reader->result)
+        inode_put(inode);
+}
+
+/* The thread waits for metadata, the disk does not answer, and a fatal signal ends the wait. */
+static void expect_killed(struct ext2_image *image, struct reader *reader, void (*fn)(void *))
+{
+    struct test_threads threads = {0};
+    struct task *task;
+
+    page_cache_drop_range(&bdev_inode(image->device)->cache, 0, ~0ul - 1);
+    gate_hold(image->device, 0, ~0ul, 0);
+    task = threads_add_and_wait_asleep(&threads, fn, reader);
+    if (KEXPECT(task != NULL)) {
+        KEXPECT(gate_held(image->device) == 1);
+        task_kill(task);
+    }
+    KEXPECT_EQ(threads_join(&threads), 0);
+    KEXPECT(reader->result < 0);
+    KEXPECT_EQ(gate_held(image->device), 1); /* before the disk has answered */
+    gate_open(image->device);
+    fn(reader); /* who is not killed gets it */
+    KEXPECT(reader->result >= 0);
+}
+
+KTEST(ext2, a_fatal_signal_does_not_wait_for_metadata)
+{
+    struct ext2_image image;
+    struct reader reader = {.pos = 12 * 4096};
+    int error;
+
+    KASSERT(mounted_image(&image, 4096, PLAIN_INODE));
+    reader.file = image_open(&image, "deep", O_RDONLY, &error);
+    if (KEXPECT(reader.file != NULL)) {
+        expect_killed(&image, &reader, read_byte); /* a block of numbers */
+        expect_killed(&image, &reader, look_up);   /* a directory, or an inode */
+        file_put(reader.file);
+    }
     image_destroy(&image);
 }
 

@@ -458,7 +458,7 @@ KTEST(process, kill_ends_a_program_that_waits_for_the_disk)
     process = program_start("/tests/hog", "disk", "/data/small.txt", NULL, false, &error);
     KASSERT(process != NULL);
     while (READ_ONCE(process->task->faults.started) < FAULTS_UNTIL_STEADY)
-        sched_yield(); /* a directory or an inode being read would not be killable */
+        sched_yield(); /* its loading is over */
     gate_hold(disk, 0, ~0ul, 0);
     gate_wait_held(disk, 1);
     threads_wait_asleep(process->task);
