@@ -69,7 +69,7 @@ static struct process *create_child(struct process *parent, const struct clone_a
     *error = -ENOMEM;
     if (!child)
         return NULL;
-    child->exit_signal = a->exit_signal;
+    child->exit_signal = a->flags & CLONE_PARENT ? parent->exit_signal : a->exit_signal;
     child->is_vfork_child = a->flags & CLONE_VFORK;
     strlcpy(child->exe_path, parent->exe_path, sizeof(child->exe_path));
     spin_lock(&parent->lock);

@@ -91,6 +91,7 @@ static void give_to_init_locked(struct process *child, u32 former_pgid, struct l
     struct process *init = process_init_one;
     list_del(&child->sibling);
     child->parent = init;
+    child->exit_signal = SIGCHLD; /* init waits for children of every kind, and knows nothing of __WCLONE */
     if (init)
         list_add_tail(&init->children, &child->sibling);
     if (child->state == PROCESS_ZOMBIE && tell_end_locked(child)) {
