@@ -151,6 +151,10 @@ s64 sys_munlock(const u64 *a);
 s64 sys_mlockall(const u64 *a);
 s64 sys_munlockall(const u64 *a);
 
+/* capability.c */
+s64 sys_capget(const u64 *a);
+s64 sys_capset(const u64 *a);
+
 /* process.c */
 s64 sys_getpid(const u64 *a);
 s64 sys_gettid(const u64 *a);
