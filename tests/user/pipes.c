@@ -331,7 +331,7 @@ static void shared_memory(void)
 
 int main(int argc, char **argv)
 {
-    char place[64];
+    char place[512];
     setvbuf(stdout, NULL, _IOFBF, 65536);
     snprintf(place, sizeof(place), "%s/pipes.XXXXXX", argc > 1 ? argv[1] : "/tmp");
     if (!mkdtemp(place) || chdir(place)) {

@@ -28,7 +28,7 @@ MACHINES = {
     "random-bytes": (dict(image="random"), NOT_EXT2),
     "fat": (dict(image="fat"), NOT_EXT2),
     "ext2-cut-short": (dict(image="cut"), "cannot be used"),
-    "no-programs": (dict(program=None, image="bare"), "neither /bin/sh nor /bin/demo"),
+    "no-programs": (dict(program=None, image="bare"), "none of /sbin/init, /bin/sh and /bin/demo"),
     "not-there": (dict(program="/nonexistent"), NO_FILE),
     "not-by-path": (dict(program="hello"), "named by its whole path"),
     "below-a-file": (dict(program="/data/small.txt/hello"), "not a directory"),

@@ -623,7 +623,7 @@ static void copies(void)
 
 int main(int argc, char **argv)
 {
-    char place[64];
+    char place[512];
     setvbuf(stdout, NULL, _IOFBF, 65536);
     snprintf(place, sizeof(place), "%s/tmpfiles.XXXXXX", argc > 1 ? argv[1] : "/tmp");
     if (!mkdtemp(place) || chdir(place)) {
