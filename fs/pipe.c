@@ -18,6 +18,7 @@
 
 #include "fs/inode_time.h"
 #include "fs/poll.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "lib/format.h"
 #include "lib/string.h"
@@ -336,13 +337,16 @@ static int pipe_ioctl(struct file *file, u64 request, u64 argument)
 /* => the inode's pipe, counted for one more file; NULL when out of memory */
 static struct pipe *pipe_of_inode(struct inode *inode)
 {
+    struct pipe *pipe;
+
     mutex_lock(&fifo_lock);
     if (!inode->pipe)
         inode->pipe = pipe_new();
-    if (inode->pipe)
-        inode->pipe->files++;
+    pipe = inode->pipe;
+    if (pipe)
+        pipe->files++;
     mutex_unlock(&fifo_lock);
-    return inode->pipe;
+    return pipe;
 }
 
 static void pipe_let_go(struct inode *inode, struct pipe *pipe)
@@ -364,15 +368,33 @@ static void wake_everybody(struct pipe *pipe)
     wait_wake_all(&pipe->changed_for_write);
 }
 
-static void count_in(struct pipe *pipe, const struct file *file)
+/* The other end, as it was at the moment when a file was counted in. */
+struct other_end {
+    u32 present;
+    u64 so_far;
+};
+
+/* => 0; -ENXIO: would write, must not wait, and nobody reads (nothing is counted) */
+static int count_in(struct pipe *pipe, const struct file *file, struct other_end *other)
 {
+    bool reads = file->mapped.can_read, writes = file->mapped.can_write;
+    bool is_refused;
+
     spin_lock(&pipe->state_lock);
-    pipe->readers += file->mapped.can_read;
-    pipe->readers_so_far += file->mapped.can_read;
-    pipe->writers += file->mapped.can_write;
-    pipe->writers_so_far += file->mapped.can_write;
+    other->present = reads ? pipe->writers : pipe->readers;
+    other->so_far = reads ? pipe->writers_so_far : pipe->readers_so_far;
+    is_refused = !reads && (file->flags & O_NONBLOCK) && other->present == 0;
+    if (!is_refused) {
+        pipe->readers += reads;
+        pipe->readers_so_far += reads;
+        pipe->writers += writes;
+        pipe->writers_so_far += writes;
+    }
     spin_unlock(&pipe->state_lock);
+    if (is_refused)
+        return -ENXIO;
     wake_everybody(pipe);
+    return 0;
 }
 
 static void count_out(struct pipe *pipe, const struct file *file)
@@ -384,18 +406,25 @@ static void count_out(struct pipe *pipe, const struct file *file)
     wake_everybody(pipe);
 }
 
-/* Somebody at the other end: there is one, or one came meanwhile and may have gone. */
-static int wait_for_other_end(struct pipe *pipe, bool reads)
+/*
+ * Somebody at the other end: there was one, or one has come since and may have gone. Two actors:
+ *     reader                                writer, waits here
+ *     1 is counted in, wakes the writer     1 opens, writes, closes
+ *     2 looks how many writers came
+ * What the reader compares with is from step 1, under one lock: at step 2 it is too late.
+ */
+static int wait_for_other_end(struct pipe *pipe, bool reads, const struct other_end *other)
 {
-    u32 *present = reads ? &pipe->writers : &pipe->readers;
     u64 *so_far = reads ? &pipe->writers_so_far : &pipe->readers_so_far;
-    u64 before = atomic_load(so_far);
     struct wait_queue *queue = reads ? &pipe->changed_for_read : &pipe->changed_for_write;
     struct waiter w;
     int error = 0;
 
+    SYNC_POINT(fifo_counted_in);
+    if (other->present > 0)
+        return 0;
     wait_begin(queue, &w, "the other end of a FIFO", 0, 0);
-    while (!error && atomic_load(present) == 0 && atomic_load(so_far) == before)
+    while (!error && atomic_load(so_far) == other->so_far)
         error = wait_sleep_interruptible(&w, 0);
     wait_end(queue, &w);
     return error ? -ERESTARTSYS : 0;
@@ -405,19 +434,18 @@ static int fifo_open(struct inode *inode, struct file *file)
 {
     struct pipe *pipe = pipe_of_inode(inode);
     bool reads = file->mapped.can_read, writes = file->mapped.can_write;
-    int error = 0;
+    struct other_end other;
+    int error;
 
     if (!pipe)
         return -ENOMEM;
-    count_in(pipe, file);
-    if (reads != writes) {
-        if (!(file->flags & O_NONBLOCK))
-            error = wait_for_other_end(pipe, reads);
-        else if (writes && reader_count(pipe) == 0)
-            error = -ENXIO;
+    error = count_in(pipe, file, &other);
+    if (!error && reads != writes && !(file->flags & O_NONBLOCK)) {
+        error = wait_for_other_end(pipe, reads, &other);
+        if (error)
+            count_out(pipe, file);
     }
     if (error) {
-        count_out(pipe, file);
         pipe_let_go(inode, pipe);
         return error;
     }

@@ -99,9 +99,9 @@ void run_queue_add(struct task *task, unsigned cpu)
         ipi_send(cpu, IPI_VECTOR_RESCHEDULE);
 }
 
-void run_queue_offer(void)
+void run_queue_offer(cpumask_t allowed)
 {
-    unsigned cpu = claim_idle(cpu_index(), ~0ul);
+    unsigned cpu = claim_idle(cpu_index(), allowed);
 
     if (cpu != NO_CPU)
         ipi_send(cpu, IPI_VECTOR_RESCHEDULE);

@@ -36,10 +36,10 @@ void run_queue_init_this(struct task *idle);
  * Interrupts off. */
 void run_queue_add(struct task *task, unsigned cpu);
 /*
- * This CPU has left a task in its queue for another one: an idle CPU, which has no tick to look round by, is told to come
- * and steal it. Interrupts off.
+ * This CPU has left a task in its queue for another one: an idle CPU out of `allowed`, the task's, is told to come and
+ * steal it, since it has no tick to look round by. Interrupts off.
  */
-void run_queue_offer(void);
+void run_queue_offer(cpumask_t allowed);
 /* The CPU that a task which wakes up should run on. It may come back claimed from the idle mask. */
 unsigned run_queue_place(const struct task *task);
 /* The CPU for a new task: an idle one, else the one with the shortest queue. */

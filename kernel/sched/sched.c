@@ -26,6 +26,7 @@
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
 #include "kernel/log/trace.h"
+#include "kernel/sched/affinity.h"
 #include "kernel/sched/grace.h"
 #include "kernel/sched/run_queue.h"
 #include "kernel/sync/atomic.h"
@@ -75,12 +76,13 @@ static void finish_switch(void)
     struct task *before = percpu_this(run_queue)->switched_from;
     bool is_dead = before->state == TASK_DEAD;
     bool may_move = before->state == TASK_RUNNABLE && !before->is_pinned;
+    cpumask_t allowed = may_move ? sched_allowed_cpus(before) : 0;
 
     atomic_store(&before->on_cpu, 0); /* from here on it may run elsewhere */
     if (is_dead)
         grace_defer(&before->death);
     if (may_move)
-        run_queue_offer();
+        run_queue_offer(allowed);
 }
 
 static void charge_user(struct task *task, u64 now)

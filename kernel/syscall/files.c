@@ -300,6 +300,21 @@ static s64 duplicate_above(struct fd_table *files, u64 fd, u32 min, bool close_o
     return min >= limit_current(LIMIT_NOFILE) ? -EINVAL : duplicate(fd, min, close_on_exec);
 }
 
+/*
+ * Another thread may have closed the descriptor while this one waited for its lock. That close has dropped the process's
+ * locks on the file; one that is set behind it would stay for ever.
+ */
+static s64 settle_lock(struct fd_table *files, int fd, struct file *file)
+{
+    struct file *now = fd_get(files, fd);
+    if (now)
+        file_put(now);
+    if (now == file)
+        return 0;
+    file_lock_drop_owner(file->inode, files);
+    return -EBADF;
+}
+
 s64 sys_fcntl(const u64 *a)
 {
     struct fd_table *files = process_current()->files;
@@ -318,6 +333,8 @@ s64 sys_fcntl(const u64 *a)
     s64 result = -EBADF;
     if (!(file->flags & O_PATH) || works_on_names(command))
         result = control_file(file, command, a[2]);
+    if (result == 0 && (command == F_SETLK || command == F_SETLKW))
+        result = settle_lock(files, a[0], file);
     file_put(file);
     return result;
 }

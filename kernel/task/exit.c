@@ -147,6 +147,7 @@ NORETURN static void end_thread(u32 wait_status)
     task->process = NULL;
     task->thread = NULL;
     irq_restore(irqs);
+    thread_free_fpu_area(task); /* here, since the thread's last reference may be dropped while this task still runs */
     thread_put(me);
     task_exit(0);
 }

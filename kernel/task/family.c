@@ -85,8 +85,14 @@ static void release_group_if_orphaned_locked(u32 pgid)
 
 /* ---- Orphans and zombies --------------------------------------------------------------------- */
 
-/* The child goes to init. => whether it is a zombie that init does not want: then it is on `dead` */
-static void give_to_init_locked(struct process *child, u32 former_pgid, struct list *dead)
+/* Did `parent` count for the group of `child`? Only then its end can leave that group to itself. */
+static bool is_controlled_by(const struct process *child, const struct process *parent)
+{
+    return parent && parent->pgid != child->pgid && parent->sid == child->sid;
+}
+
+/* The child of `former` goes to init. A zombie that init does not want is on `dead` then. */
+static void give_to_init_locked(struct process *child, const struct process *former, struct list *dead)
 {
     struct process *init = process_init_one;
     list_del(&child->sibling);
@@ -97,7 +103,7 @@ static void give_to_init_locked(struct process *child, u32 former_pgid, struct l
     if (child->state == PROCESS_ZOMBIE && tell_end_locked(child)) {
         process_unlink_locked(child);
         list_add_tail(dead, &child->sibling);
-    } else if (child->pgid != former_pgid) {
+    } else if (is_controlled_by(child, former)) {
         release_group_if_orphaned_locked(child->pgid);
     }
 }
@@ -108,7 +114,7 @@ static void give_children_to_init_locked(struct process *process, struct list *d
     if (process == process_init_one)
         process_init_one = NULL;
     list_for_each_safe(child, next, &process->children, sibling)
-        give_to_init_locked(child, process->pgid, dead);
+        give_to_init_locked(child, process, dead);
 }
 
 void process_become_zombie(struct process *process)
@@ -121,7 +127,8 @@ void process_become_zombie(struct process *process)
     WRITE_ONCE(process->state, PROCESS_ZOMBIE);
     process->stop_signal = 0;
     give_children_to_init_locked(process, &dead);
-    release_group_if_orphaned_locked(process->pgid);
+    if (is_controlled_by(process, process->parent))
+        release_group_if_orphaned_locked(process->pgid);
     if (tell_end_locked(process)) {
         process_unlink_locked(process);
         list_add_tail(&dead, &process->sibling);

@@ -59,10 +59,10 @@ void futex_init(void)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
+/* Not killable: a thread that is being ended still has others to wake (robust.c). */
 static int shared_key(struct mm *mm, u64 addr, struct futex_key *key)
 {
-    if (rwsem_read_lock_killable(&mm->mmap_lock))
-        return -EINTR;
+    rwsem_read_lock(&mm->mmap_lock);
     const struct vma *vma = vma_find(mm, addr);
     if (vma && vma->file && (vma->flags & VMA_SHARED)) {
         key->object = vma->file->cache;
@@ -74,7 +74,7 @@ static int shared_key(struct mm *mm, u64 addr, struct futex_key *key)
     return vma ? 0 : -EFAULT;
 }
 
-/* => 0 (then key_put), -EINVAL, -EFAULT, -EINTR */
+/* => 0 (then key_put), -EINVAL, -EFAULT */
 static int key_get(struct futex_word word, struct futex_key *key)
 {
     struct mm *mm = task_current()->mm;

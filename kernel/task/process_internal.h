@@ -31,6 +31,11 @@ bool thread_link(struct thread *thread);
 int thread_count_one(void);
 void thread_uncount(void);
 void threads_init(void);
+/*
+ * The task's extended registers are saved no more. For the current task, or one that never ran: a switch on another CPU
+ * would write into what is freed here.
+ */
+void thread_free_fpu_area(struct task *task);
 
 /* futex.c: what the end of the current thread (or its exec) owes other threads: robust list, clear_child_tid. Sleeps. */
 void futex_thread_exit(struct thread *thread);

@@ -1,8 +1,9 @@
 /*
  * What a process does about each signal, and how that passes through fork, exec and exit.
  *
- * process->signal_actions changes only in exec, under signal_process.lock; its contents are guarded by its own lock,
- * since processes may share them (CLONE_SIGHAND without CLONE_THREAD).
+ * process->signal_actions changes only in exec, under process_tree_lock (children that end look at their parent's) and
+ * signal_process.lock; its contents are guarded by its own lock, since processes may share them (CLONE_SIGHAND without
+ * CLONE_THREAD).
  */
 #include "kernel/cpu/clock.h"
 #include "kernel/sync/atomic.h"
@@ -172,9 +173,11 @@ int signal_process_exec(struct process *process)
         own = actions_create(old);
         if (!own)
             return -ENOMEM;
+        spin_lock(&process_tree_lock);
         bool irqs = spin_lock_irq(&shared->lock);
         process->signal_actions = own;
         spin_unlock_irq(&shared->lock, irqs);
+        spin_unlock(&process_tree_lock);
         actions_put(old);
     }
     reset_handlers(own);

@@ -85,7 +85,7 @@ bool thread_link(struct thread *thread)
     return may_live;
 }
 
-static void free_fpu_area(struct task *task)
+void thread_free_fpu_area(struct task *task)
 {
     void *area = task->fpu_area;
     bool irqs = irq_save_disable();
@@ -102,7 +102,7 @@ void thread_put(struct thread *thread)
     if (thread->signals)
         signal_thread_destroy(thread);
     if (thread->task) {
-        free_fpu_area(thread->task);
+        thread_free_fpu_area(thread->task); /* of a task that never ran: one that did has done it itself */
         task_put(thread->task);
     }
     process_put(thread->process);

@@ -161,6 +161,43 @@ KTEST(futex, a_signal_ends_the_sleep_and_leaves_no_sleeper_behind)
 }
 
 /* FUTEX_WAKE_OP: operation, comparison, argument of each. */
+struct waker {
+    struct mm *mm;
+    s64 result;
+    bool is_over;
+};
+
+static void wake_while_being_killed(void *arg)
+{
+    struct waker *waker = arg;
+    test_mm_attach(waker->mm);
+    task_kill(task_current());
+    waker->result = futex_wake(shared_word(WORDS, 1), 1, FUTEX_ANY_BITS);
+    WRITE_ONCE(waker->is_over, true);
+    test_mm_attach(NULL);
+}
+
+/* As at the end of a thread that holds a robust lock, when others of its process change the address space. */
+KTEST(futex, a_killed_thread_wakes_although_it_must_wait_for_the_address_space)
+{
+    struct test_threads threads = {0};
+    struct sleeper s[1] = {0};
+    KASSERT(enter_with_words() != NULL);
+    struct waker waker = {.mm = task_current()->mm};
+    start_sleepers(&threads, s, 1, shared_word(WORDS, 1));
+    rwsem_write_lock(&waker.mm->mmap_lock);
+    const struct task *task = threads_add(&threads, wake_while_being_killed, &waker);
+    while (task && !READ_ONCE(waker.is_over) && READ_ONCE(task->state) != TASK_SLEEPING)
+        sched_yield();
+    rwsem_write_unlock(&waker.mm->mmap_lock);
+    while (task && !READ_ONCE(waker.is_over))
+        sched_yield();
+    KEXPECT_EQ(waker.result, 1);
+    (void)futex_wake(shared_word(WORDS, 1), 1, FUTEX_ANY_BITS);
+    KEXPECT_EQ(threads_join(&threads), 0);
+    test_mm_leave();
+}
+
 static u32 code(u32 op, u32 cmp, u32 op_argument, u32 cmp_argument)
 {
     return op << 28 | cmp << 24 | (op_argument & 0xfff) << 12 | (cmp_argument & 0xfff);

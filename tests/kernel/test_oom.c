@@ -7,6 +7,7 @@
 #include "kernel/cpu/clock.h"
 #include "kernel/log/log.h"
 #include "kernel/sched/sync_point.h"
+#include "kernel/task/process_internal.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/reclaim.h"
@@ -17,6 +18,7 @@
 #define LEFT_FRAMES 1500ul    /* for the programs of one test */
 #define TOO_MANY    "1000000" /* pages that no machine of the tests has left */
 #define POLL_NS     200000ul
+#define VICTIM_PATIENCE_NS 3000000000ul /* of kernel/task/oom.c */
 
 /* ---- How often the log has said it ---- */
 
@@ -225,5 +227,91 @@ KTEST(oom, protected_program_without_a_victim_ends_by_its_own_fault)
         process_put(init);
     }
     KEXPECT_EQ(log_lines(), lines);
+    end();
+}
+
+/* A child of nobody's program: it stays a zombie until take_zombie(). => its parent, or NULL */
+static struct process *give_parent(struct process *child)
+{
+    struct process *parent = process_alloc("parent");
+
+    if (!parent || signal_process_create(parent, NULL, false))
+        return NULL;
+    spin_lock(&process_tree_lock);
+    child->parent = parent;
+    list_add_tail(&parent->children, &child->sibling);
+    spin_unlock(&process_tree_lock);
+    return parent;
+}
+
+static void take_zombie(struct process *parent)
+{
+    const struct wait_request request = {.kind = WAIT_FOR_ANY, .options = WEXITED};
+    struct wait_result result;
+    struct process *before = task_current()->process;
+
+    task_current()->process = parent;
+    KEXPECT(process_wait_child(&request, &result) > 0);
+    task_current()->process = before;
+    process_put(parent);
+}
+
+KTEST(oom, choice_that_has_become_a_zombie_is_not_waited_for)
+{
+    u32 lines = log_lines();
+
+    if (!begin())
+        return;
+    struct process *hog = start("hold", "700", false);
+    struct process *parent = hog ? give_parent(hog) : NULL;
+    if (parent && wait_for_pages(hog, 700)) {
+        sync_point_arm("oom_chosen", NULL);
+        struct process *init = start("grow", "1100", true);
+        sync_point_wait_parked("oom_chosen"); /* init has chosen the hog */
+        task_kill(hog->task);
+        KEXPECT_EQ(program_end(hog), 128 + SIGKILL);
+        process_put(hog);
+        sync_point_reset();
+        KEXPECT_EQ(program_end(init), 0);
+        process_put(init);
+        KEXPECT_EQ(log_lines(), lines); /* the zombie had no memory to give */
+        u64 began_ns = clock_ns();
+        init = start("grow", TOO_MANY, true); /* without a victim it ends at once */
+        KEXPECT_EQ(program_end(init), 128 + SIGKILL);
+        process_put(init);
+        KEXPECT(clock_ns() - began_ns < VICTIM_PATIENCE_NS);
+        take_zombie(parent);
+    }
+    end();
+}
+
+KTEST(oom, victim_that_cannot_end_is_followed_by_the_next)
+{
+    u32 lines = log_lines();
+
+    if (!begin())
+        return;
+    struct process *second = start("hold", "500", false);
+    struct process *hog = start("hold", "700", false);
+    if (second && hog && wait_for_pages(second, 500) && wait_for_pages(hog, 700)) {
+        sync_point_arm("process_memory_goes", hog->task); /* it keeps its memory */
+        struct process *init = start("grow", "600", true);
+        if (init) {
+            KEXPECT_EQ(program_end(init), 0);
+            process_put(init);
+        }
+        KEXPECT(process_has_ended(second));
+        KEXPECT(!process_has_ended(hog));
+        KEXPECT_EQ(log_lines(), lines + 2);
+        sync_point_reset();
+    }
+    if (hog) {
+        KEXPECT_EQ(program_end(hog), 128 + SIGKILL);
+        process_put(hog);
+    }
+    if (second) {
+        KEXPECT_EQ(program_end(second), 128 + SIGKILL);
+        process_put(second);
+    }
     end();
 }

@@ -2,6 +2,9 @@
  * Pipes: what is written is read, whole and in order; ends that go; frames that come back.
  */
 #include "fs/pipe.h"
+#include "kernel/cpu/clock.h"
+#include "kernel/sched/sync_point.h"
+#include "lib/errno.h"
 #include "mm/user_memory.h"
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/test_mm.h"
@@ -149,4 +152,81 @@ KTEST(pipe, an_empty_pipe_holds_no_page)
     KEXPECT_EQ(put(&bench, BASE, 5), 5);
     leave(&bench);
     KEXPECT_EQ(pipe_pages_used(), pages);
+}
+
+/* ---- FIFOs ---- */
+
+#define PATIENCE_NS 2000000000ul
+
+struct opening {
+    struct inode *inode;
+    u32 flags;
+    int error;
+    bool is_over;
+};
+
+static void open_and_close(void *arg)
+{
+    struct opening *opening = arg;
+    struct file *file = file_open_inode(opening->inode, opening->flags, "fifo", &opening->error);
+
+    if (file) {
+        opening->error = 0;
+        file_put(file);
+    }
+    WRITE_ONCE(opening->is_over, true);
+}
+
+/* => an inode whose pipe has gone: as a name that nobody has opened */
+static struct inode *fifo_inode(void)
+{
+    struct file *ends[2];
+    struct inode *inode;
+
+    if (pipe_create(0, ends))
+        return NULL;
+    inode = ends[0]->inode;
+    inode_hold(inode);
+    file_put(ends[0]);
+    file_put(ends[1]);
+    return inode;
+}
+
+KTEST(pipe, a_reader_of_a_fifo_meets_the_writer_that_is_gone_before_it_looks)
+{
+    struct inode *inode = fifo_inode();
+    struct test_threads writers = {.n = 0}, readers = {.n = 0};
+    struct opening writing = {.inode = inode, .flags = O_WRONLY};
+    struct opening reading = {.inode = inode, .flags = O_RDONLY};
+    struct task *reader;
+    u64 end;
+
+    KASSERT(inode != NULL);
+    threads_add_and_wait_asleep(&writers, open_and_close, &writing);
+    sync_point_arm("fifo_counted_in", NULL);
+    reader = threads_add(&readers, open_and_close, &reading);
+    sync_point_wait_parked("fifo_counted_in");
+    KEXPECT_EQ(threads_join(&writers), 0); /* it has met the reader, and closes */
+    KEXPECT_EQ(writing.error, 0);
+    sync_point_reset();
+    end = clock_ns() + PATIENCE_NS;
+    while (!READ_ONCE(reading.is_over) && clock_ns() < end)
+        sched_yield();
+    if (!KEXPECT(READ_ONCE(reading.is_over)) && reader)
+        task_kill(reader);
+    KEXPECT_EQ(threads_join(&readers), 0);
+    KEXPECT_EQ(reading.error, 0);
+    inode_put(inode);
+}
+
+KTEST(pipe, a_writer_that_must_not_wait_is_refused_without_being_seen)
+{
+    struct inode *inode = fifo_inode();
+    struct opening writing = {.inode = inode, .flags = O_WRONLY | O_NONBLOCK};
+
+    KASSERT(inode != NULL);
+    open_and_close(&writing);
+    KEXPECT_EQ(writing.error, -ENXIO);
+    KEXPECT(inode->pipe == NULL);
+    inode_put(inode);
 }

@@ -3,6 +3,7 @@
  * orphaned. The test's thread takes the place of a parent's thread while it waits.
  */
 #include "kernel/task/process_internal.h"
+#include "kernel/task/signal.h"
 #include "lib/errno.h"
 #include "tests/kernel/ktest.h"
 
@@ -157,6 +158,37 @@ KTEST(process_tree, a_group_is_orphaned_without_a_parent_in_its_session)
     end_process(job, 0);
     KEXPECT_EQ(wait_as(shell, WAIT_FOR_ANY, 0, WEXITED, &result), FIRST_PID + 1);
     remove_process(shell);
+}
+
+/* A stopped process that runs no program. */
+static void stop_process(struct process *process)
+{
+    spin_lock(&process_tree_lock);
+    process_note_stopped_locked(process, SIGSTOP);
+    spin_unlock(&process_tree_lock);
+}
+
+static bool has_hangup_pending(const struct process *process)
+{
+    return process->signals->pending.set & signal_bit(SIGHUP);
+}
+
+KTEST(process_tree, only_the_group_that_an_end_leaves_to_itself_is_hung_up)
+{
+    struct process *before = process_init_one;
+    struct process *shell = add_process(0, NULL), *job = add_process(1, shell);
+    struct process *daemon = add_process(2, shell);
+    KASSERT(shell && job && daemon);
+    process_init_one = NULL;
+    daemon->sid = daemon->pid; /* of a session of its own: nobody's job */
+    stop_process(job);
+    stop_process(daemon);
+    end_process(shell, 0);
+    KEXPECT(has_hangup_pending(job));
+    KEXPECT(!has_hangup_pending(daemon));
+    remove_process(job);
+    remove_process(daemon);
+    process_init_one = before;
 }
 
 KTEST(process_tree, other_kinds_of_children_are_asked_for)
