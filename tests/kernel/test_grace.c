@@ -236,7 +236,7 @@ static void run_two_past_points(void *unused)
     KEXPECT_EQ(threads_join(&threads), 0);
 }
 
-static u64 count_switches_past_points(void)
+static u64 switches_of_one_run(void)
 {
     struct test_threads threads = {0};
     u64 before = sched_switch_count();
@@ -244,6 +244,16 @@ static u64 count_switches_past_points(void)
     threads_add_on(&threads, 0, run_two_past_points, NULL);
     KEXPECT_EQ(threads_join(&threads), 0);
     return sched_switch_count() - before;
+}
+
+/* The least of some runs: other tasks of the machine switch too. */
+static u64 count_switches_past_points(void)
+{
+    u64 least = switches_of_one_run();
+
+    for (unsigned i = 1; i < 5; i++)
+        least = MIN(least, switches_of_one_run());
+    return least;
 }
 
 KTEST(sync_point, a_seed_makes_tasks_yield_at_points)
