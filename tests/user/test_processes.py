@@ -19,7 +19,7 @@ SAME = {
     "exec": (["/tests/execer"], 2),
     "harness": (["/tests/harness_walk"], 1),
     "harness-2": (["/tests/harness_walk", "/dev/shm"], 2),
-    "messages": (["/tests/messages"], 2),
+    "messages": (["/tests/messages", "1000"], 2),
     "500-threads": (["/tests/swarm"], 2),
 }
 
@@ -31,6 +31,7 @@ HERE = {
 LONG = {
     "big-1000": (["/tests/forktree", "big", "1000"], 4),
     "threads-8": (["/tests/threads"], 8),
+    "messages-10000": (["/tests/messages"], 2),
 }
 
 
@@ -61,8 +62,9 @@ def test_does_the_same_as_on_linux(case, boots):
 
 
 @pytest.mark.long
-def test_threads_on_eight_cpus():
-    compare_with_host("threads-8", start("threads-8"))
+@pytest.mark.parametrize("name", ["threads-8", "messages-10000"])
+def test_more_of_it_does_the_same_as_on_linux(name):
+    compare_with_host(name, start(name))
 
 
 def lines(result):
@@ -114,7 +116,7 @@ def test_thousands_leave_nothing_behind(smp):
 
 GLIBC = ("forktree", "threads", "execer")
 # Those that are short, all in one boot.
-GLIBC_TOGETHER = ("hello", "harness_walk", "messages", "swarm", "pipes", "tmpfiles", "sigcalls",
+GLIBC_TOGETHER = ("hello", "harness_walk", "messages 300", "swarm", "pipes", "tmpfiles", "sigcalls",
                   "filelimits")
 
 
@@ -125,7 +127,7 @@ def glibc(tmp_path_factory):
     for folder in ("bin", "tests", "tmp", "dev", "proc", "sys"):
         (root / folder).mkdir()
     shutil.copy("/usr/bin/busybox", root / "bin" / "sh")
-    for name in GLIBC + GLIBC_TOGETHER:
+    for name in (line.split()[0] for line in GLIBC + GLIBC_TOGETHER):
         source = os.path.join(harness.HERE, name + ".c")
         subprocess.run(["gcc", "-static", "-O2", "-pthread", "-I", harness.ROOT, source, "-o",
                         root / "tests" / name], check=True)
