@@ -1,7 +1,7 @@
 /*
  * procerrno: what calls about processes, signals, timers, names, attributes, pipes, waiting and
- * locks answer to borderline arguments. Every line must be equal on every kernel, for root. It works
- * in a directory of its own in /dev/shm. See callerrno for the other calls.
+ * locks answer to borderline arguments. Every line must be equal on every kernel, for root. It
+ * works in a directory of its own in /dev/shm. See callerrno for the other calls.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -710,8 +710,9 @@ static void prepare(void)
 
 static void leave(const char *work)
 {
-    static const char *const left[] = {"file", "other", "program", "link", "loop", "dangling", "n1", "n2",
-                                       "n3", "n4", "k1", "k2", "k3", "k4", "x", "s1"};
+    static const char *const left[] = {"file", "other", "program", "link", "loop", "dangling",
+                                       "n1",   "n2",    "n3",      "n4",   "k1",   "k2",
+                                       "k3",   "k4",    "x",       "s1"};
     static const char *const folders[] = {"d/in/deep", "d/in", "d", "e", "new"};
 
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
