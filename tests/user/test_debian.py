@@ -25,11 +25,11 @@ SHORT = ["--vm 1 --vm-bytes 4M --vm-ops 20 --fork 1 --fork-ops 50 --pipe 1 --pip
 LONG = ["--vm 2 --vm-bytes 16M --vm-ops 500", "--fork 4 --fork-ops 500", "--vfork 2 --vfork-ops 200",
         "--pipe 4 --pipe-ops 20000", "--mmap 2 --mmap-bytes 4M --mmap-ops 10",
         "--mremap 2 --mremap-bytes 4M --mremap-ops 50", "--msync 1 --msync-ops 200",
-        "--mlock 1 --mlock-ops 20", "--madvise 1 --madvise-ops 5", "--fault 2 --fault-ops 200",
+        "--mlock 1 --mlock-ops 20", "--madvise 1 --madvise-ops 1", "--fault 2 --fault-ops 200",
         "--brk 1 --brk-ops 2000", "--stack 1 --stack-ops 5", "--malloc 2 --malloc-ops 2000",
-        "--futex 2 --futex-ops 2000", "--pthread 2 --pthread-ops 200", "--sem 2 --sem-ops 2000",
-        "--switch 2 --switch-ops 5000", "--sigsegv 2 --sigsegv-ops 500", "--clone 1 --clone-ops 100",
-        "--hdd 1 --hdd-bytes 1M --hdd-ops 20", "--poll 1 --poll-ops 500"]
+        "--futex 2 --futex-ops 2000", "--pthread 1 --pthread-ops 50", "--sem 1 --sem-ops 500",
+        "--switch 1 --switch-ops 1000", "--sigsegv 1 --sigsegv-ops 100", "--clone 1 --clone-ops 50",
+        "--hdd 1 --hdd-bytes 1M --hdd-ops 10", "--poll 1 --poll-ops 200"]
 
 
 def need(name):
@@ -106,4 +106,4 @@ def test_stress_ng_ends_without_complaint(image, options):
 @pytest.mark.long
 @pytest.mark.parametrize("options", LONG, ids=[line.split()[0][2:] for line in LONG])
 def test_stress_ng_ends_without_complaint_for_long(image, options):
-    stress(image, options, smp=4)
+    stress(image, options)
