@@ -6,10 +6,10 @@
  * CPU with a queue, at the end of slices, gives a task to a CPU with at least two fewer.
  *
  * Waking a halted CPU, two actors:
- *     waker                                  CPU that goes idle (interrupts off)
- *     1 queues the task (locked)             1 sets its bit in sched_idle_mask (locked: a full
- * fence) 2 looks at the bit: set -> IPI         2 looks at its queue: empty -> sti; hlt One of the
- * two sees the other; an IPI that comes before the hlt stays pending until the sti and ends it.
+ *     waker                                   CPU that goes idle (interrupts off)
+ *     1 queues the task (locked)              1 sets its bit in sched_idle_mask (locked: a full fence)
+ *     2 looks at the bit: set -> IPI          2 looks at its queue: empty -> sti; hlt
+ * One of the two sees the other; an IPI that comes before the hlt stays pending until the sti and ends it.
  */
 #include "kernel/sched/run_queue.h"
 
