@@ -260,8 +260,7 @@ void pci_init(void)
     unsigned n = 0;
 
     bus_scan(0);
-    list_for_each(dev, &devices, link)
-    {
+    list_for_each (dev, &devices, link) {
         u8 bus = device_is_bridge(dev) ? pci_read8(dev, PCI_SECONDARY_BUS) : 0;
 
         n++;
@@ -278,8 +277,7 @@ int pci_for_each(u16 vendor, u16 device, u16 device_mask,
     struct pci_device *dev;
     int result = 0;
 
-    list_for_each(dev, &devices, link)
-    {
+    list_for_each (dev, &devices, link) {
         if (dev->vendor != vendor || (dev->device & device_mask) != device)
             continue;
         result = fn(dev, ctx);

@@ -10,9 +10,10 @@
 #include "lib/types.h"
 
 struct file_limits {
-    u64 (*size_bytes)(void);       /* the caller's RLIMIT_FSIZE; ~0: none */
-    void (*size_exceeded)(void);   /* it wanted more: SIGXFSZ. Never sleeps. */
-    bool (*may_use_reserve)(void); /* one of those that must go on when others have opened too much */
+    u64 (*size_bytes)(void);     /* the caller's RLIMIT_FSIZE; ~0: none */
+    void (*size_exceeded)(void); /* it wanted more: SIGXFSZ. Never sleeps. */
+    bool (*may_use_reserve)(
+        void); /* one of those that must go on when others have opened too much */
 };
 
 /* Once, at boot, before the first program. Until then there are no limits. */

@@ -29,8 +29,7 @@ static struct file_lock *find_conflict(struct inode *inode, const struct file_lo
 {
     struct file_lock *lock;
 
-    list_for_each(lock, &inode->locks, link)
-    {
+    list_for_each (lock, &inode->locks, link) {
         bool both_shared = lock->spec.mode == FILE_LOCK_SHARED && spec->mode == FILE_LOCK_SHARED;
 
         if (lock->spec.owner != spec->owner && overlaps(&lock->spec, spec) && !both_shared)
@@ -73,8 +72,7 @@ static unsigned replace(struct inode *inode, const struct file_lock_spec *spec,
     struct file_lock *lock, *next;
     unsigned used = 0;
 
-    list_for_each_safe(lock, next, &inode->locks, link)
-    {
+    list_for_each_safe (lock, next, &inode->locks, link) {
         if (lock->spec.owner == spec->owner && overlaps(&lock->spec, spec) &&
             cut(inode, lock, spec, spare[0]))
             used |= 1;
@@ -149,8 +147,7 @@ void file_lock_drop_owner(struct inode *inode, const void *owner)
     struct file_lock *lock, *next;
 
     mutex_lock(&locks_mutex);
-    list_for_each_safe(lock, next, &inode->locks, link)
-    {
+    list_for_each_safe (lock, next, &inode->locks, link) {
         if (lock->spec.owner == owner)
             remove_lock(lock);
     }

@@ -108,8 +108,9 @@ static struct inode *find_locked(const struct super_block *super, u64 ino)
 {
     struct inode *inode;
 
-    list_for_each(inode, bucket_of(super, ino),
-                  link) if (inode->super == super && inode->ino == ino) return inode;
+    list_for_each (inode, bucket_of(super, ino), link)
+        if (inode->super == super && inode->ino == ino)
+            return inode;
     return NULL;
 }
 
@@ -249,8 +250,7 @@ static struct inode *pick_unused(const struct super_block *super, unsigned keep)
 
     spin_lock(&table_lock);
     if (n_unused > keep) {
-        list_for_each(inode, &unused_inodes, unused_link)
-        {
+        list_for_each (inode, &unused_inodes, unused_link) {
             if (!super || inode->super == super) {
                 found = inode;
                 break;
@@ -306,7 +306,8 @@ unsigned inode_evict_super(struct super_block *super)
     evict_all(super);
     spin_lock(&table_lock);
     for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-        list_for_each(inode, &table[i], link) in_use += inode->super == super;
+        list_for_each (inode, &table[i], link)
+            in_use += inode->super == super;
     spin_unlock(&table_lock);
     return in_use;
 }
@@ -317,8 +318,7 @@ struct inode *inode_next_in_table(u64 *cursor)
 
     spin_lock(&table_lock);
     for (u64 seen = 0, slot = 0; !found && slot < ARRAY_SIZE(table); slot++) {
-        list_for_each(inode, &table[slot], link)
-        {
+        list_for_each (inode, &table[slot], link) {
             if (seen++ < *cursor || inode->state != INODE_READY)
                 continue;
             take_locked(inode);

@@ -38,9 +38,9 @@ static struct text_node *find_child_locked(struct text_node *dir, const char *na
 {
     struct text_node *child;
 
-    list_for_each(child, &dir->children,
-                  link) if (strlen(child->name) == len &&
-                            memcmp(child->name, name, len) == 0) return child;
+    list_for_each (child, &dir->children, link)
+        if (strlen(child->name) == len && memcmp(child->name, name, len) == 0)
+            return child;
     return NULL;
 }
 
@@ -59,8 +59,7 @@ static struct text_node *nth_child(struct text_node *dir, u64 n)
     struct text_node *child, *found = NULL;
 
     spin_lock(&tree_lock);
-    list_for_each(child, &dir->children, link)
-    {
+    list_for_each (child, &dir->children, link) {
         if (n-- == 0) {
             found = child;
             break;
@@ -266,8 +265,7 @@ static void destroy_below(struct text_node *dir)
 {
     struct text_node *child, *tmp;
 
-    list_for_each_safe(child, tmp, &dir->children, link)
-    {
+    list_for_each_safe (child, tmp, &dir->children, link) {
         list_del(&child->link);
         destroy_below(child);
         node_discard(child);

@@ -10,7 +10,7 @@
 #include "mm/knobs.h"
 
 #define WORDS_BYTES 8192
-#define KNOBS_MAX 16
+#define KNOBS_MAX   16
 
 struct cmdline cmdline = {.max_cpus = ~0ul, .loglevel = LOG_INFO, .read_ahead_kb = ~0ul};
 
@@ -94,7 +94,8 @@ void cmdline_parse(const char *text)
         if (for_program && cmdline.n_args < CMDLINE_MAX_ARGS)
             cmdline.args[cmdline.n_args++] = word;
         else if (for_program)
-            log_warn("command line: more than %d arguments; \"%s\" is dropped", CMDLINE_MAX_ARGS, word);
+            log_warn("command line: more than %d arguments; \"%s\" is dropped", CMDLINE_MAX_ARGS,
+                     word);
         else if (strcmp(word, "--") == 0)
             for_program = true;
         else
@@ -118,6 +119,7 @@ void cmdline_apply_knobs(void)
         int error = knob_set(name, equals + 1);
         if (error)
             log_warn("command line: vm.%s: %s", knob_words[i],
-                     error == -ENOENT ? "there is no such knob" : "that value is not one of its values");
+                     error == -ENOENT ? "there is no such knob"
+                                      : "that value is not one of its values");
     }
 }

@@ -9,20 +9,20 @@
 #define CMDLINE_MAX_ARGS 64
 
 struct cmdline {
-    const char *init;       /* init=PATH, NULL: the kernel chooses */
-    int n_args;             /* words behind "--" */
+    const char *init; /* init=PATH, NULL: the kernel chooses */
+    int n_args;       /* words behind "--" */
     const char *args[CMDLINE_MAX_ARGS];
-    const char *ktest;      /* ktest=PATTERN, NULL: none */
+    const char *ktest; /* ktest=PATTERN, NULL: none */
     const char *ktest_after;
-    const char *root;       /* root=vda|ram0, NULL: the RAM disk if there is one, else the first disk */
-    const char *console;    /* console=tty: a terminal; console=raw or NULL: a plain port */
+    const char *root; /* root=vda|ram0, NULL: the RAM disk if there is one, else the first disk */
+    const char *console; /* console=tty: a terminal; console=raw or NULL: a plain port */
     u64 console_rows, console_columns; /* of the terminal's window, 0: not known */
     bool icount;
     u64 max_cpus;
     u64 loglevel;
     u64 sync_seed;
     u64 gate_latency_ns, gate_per_request_ns, gate_bandwidth;
-    u64 read_ahead_kb;      /* ~0: not given */
+    u64 read_ahead_kb; /* ~0: not given */
 };
 
 /*

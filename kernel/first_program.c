@@ -36,8 +36,8 @@ static struct block_device *root_device(void)
     if (cmdline.root) {
         struct block_device *device = block_device_find(cmdline.root);
         if (!device)
-            give_up("There is no disk \"%s\" (root=%s). Disks are called vda, vdb, ram0.", cmdline.root,
-                    cmdline.root);
+            give_up("There is no disk \"%s\" (root=%s). Disks are called vda, vdb, ram0.",
+                    cmdline.root, cmdline.root);
         return device;
     }
     for (unsigned i = 0; i < ARRAY_SIZE(candidates); i++) {
@@ -45,7 +45,8 @@ static struct block_device *root_device(void)
         if (device)
             return device;
     }
-    give_up("There is no disk to take programs from: no usable virtio-blk disk (the log says what was found) and no RAM "
+    give_up("There is no disk to take programs from: no usable virtio-blk disk (the log says what "
+            "was found) and no RAM "
             "disk. Give one to tools/qemu by --disk IMG or --ramdisk IMG.");
 }
 
@@ -69,12 +70,14 @@ static const char *default_program(void)
             return candidates[i];
         }
     }
-    give_up("The disk has none of /sbin/init, /bin/sh and /bin/demo, and the command line names no program (init=/path).");
+    give_up("The disk has none of /sbin/init, /bin/sh and /bin/demo, and the command line names no "
+            "program (init=/path).");
 }
 
 NORETURN static void run_program(void)
 {
-    static const char *const environment[] = {"PATH=/bin:/sbin:/usr/bin:/tests", "HOME=/", "TERM=vt100", NULL};
+    static const char *const environment[] = {"PATH=/bin:/sbin:/usr/bin:/tests", "HOME=/",
+                                              "TERM=vt100", NULL};
     const char *argv[CMDLINE_MAX_ARGS + 2] = {cmdline.init ? cmdline.init : default_program()};
     int error;
     memcpy(argv + 1, cmdline.args, cmdline.n_args * sizeof(*argv));
@@ -92,7 +95,8 @@ void first_program_run(void)
     struct block_device *device = root_device();
     int error = first_program_mount_root(device);
     if (error)
-        give_up("The disk %s cannot be used: %s. It must hold an ext2 file system (tools/mkimage makes one).",
+        give_up("The disk %s cannot be used: %s. It must hold an ext2 file system (tools/mkimage "
+                "makes one).",
                 device->name, error_text(error));
     run_program();
 }

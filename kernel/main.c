@@ -114,7 +114,8 @@ static void mount_memory(void)
 static void mount_others(void)
 {
     struct super_block *proc = proc_create(), *sys = sysfs_create(), *dev = devfs_create();
-    if (!proc || !sys || !dev || vfs_mount("/proc", proc) || vfs_mount("/sys", sys) || vfs_mount("/dev", dev))
+    if (!proc || !sys || !dev || vfs_mount("/proc", proc) || vfs_mount("/sys", sys) ||
+        vfs_mount("/dev", dev))
         panic("out of memory while mounting /proc, /sys and /dev");
     mount_memory();
     proc_add_system_files(proc, boot_info->cmdline);

@@ -7,7 +7,7 @@
 
 #include "lib/types.h"
 
-#define BITMAP_WORD_BITS 64
+#define BITMAP_WORD_BITS   64
 #define BITMAP_WORDS(bits) DIV_ROUND_UP((size_t)(bits), BITMAP_WORD_BITS)
 
 static inline void bitmap_set(u64 *map, size_t bit)

@@ -10,8 +10,8 @@
 #include "lib/string.h"
 
 #define NO_PRECISION (-1)
-#define FIELD_MAX 4096      /* width and precision are cut here */
-#define DIGITS_MAX 24       /* 64 bits in octal need 22 */
+#define FIELD_MAX    4096 /* width and precision are cut here */
+#define DIGITS_MAX   24   /* 64 bits in octal need 22 */
 
 struct out {
     format_put_fn put;
@@ -176,16 +176,11 @@ static const char *read_length(const char *fmt, struct spec *spec)
             spec->length = sizeof(char);
         }
         return fmt;
-    case 'l':
-        spec->length = sizeof(long);
-        return fmt[1] == 'l' ? fmt + 2 : fmt + 1;
+    case 'l': spec->length = sizeof(long); return fmt[1] == 'l' ? fmt + 2 : fmt + 1;
     case 'z':
     case 'j':
-    case 't':
-        spec->length = sizeof(long);
-        return fmt + 1;
-    default:
-        return fmt;
+    case 't': spec->length = sizeof(long); return fmt + 1;
+    default: return fmt;
     }
 }
 
@@ -255,30 +250,18 @@ static void emit_conversion(struct out *out, const struct spec *spec, struct arg
 
     switch (spec->conversion) {
     case 'd':
-    case 'i':
-        emit_signed(out, spec, take_signed(spec, args));
-        break;
+    case 'i': emit_signed(out, spec, take_signed(spec, args)); break;
     case 'u':
     case 'x':
-    case 'X':
-        emit_unsigned(out, spec, take_unsigned(spec, args));
-        break;
-    case 'p':
-        emit_unsigned(out, spec, (uintptr_t)va_arg(args->list, void *));
-        break;
+    case 'X': emit_unsigned(out, spec, take_unsigned(spec, args)); break;
+    case 'p': emit_unsigned(out, spec, (uintptr_t)va_arg(args->list, void *)); break;
     case 'c':
         c = (char)va_arg(args->list, int);
         emit_field(out, spec, &c, 1);
         break;
-    case 's':
-        emit_string(out, spec, va_arg(args->list, const char *));
-        break;
-    case '%':
-        emit(out, "%", 1);
-        break;
-    default:
-        emit(out, text, (size_t)(end - text));
-        break;
+    case 's': emit_string(out, spec, va_arg(args->list, const char *)); break;
+    case '%': emit(out, "%", 1); break;
+    default: emit(out, text, (size_t)(end - text)); break;
     }
 }
 

@@ -11,7 +11,10 @@ struct list {
     struct list *next, *prev;
 };
 
-#define LIST_INIT(name) {&(name), &(name)}
+#define LIST_INIT(name)  \
+    {                    \
+        &(name), &(name) \
+    }
 
 static inline void list_init(struct list *head)
 {
@@ -64,15 +67,15 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 #define list_entry(node, type, member) container_of(node, type, member)
 #define list_first(head, type, member) list_entry((head)->next, type, member)
 
-#define list_for_each(pos, head, member)                                                           \
-    for (pos = list_first(head, __typeof__(*pos), member); &pos->member != (head);                 \
+#define list_for_each(pos, head, member)                                           \
+    for (pos = list_first(head, __typeof__(*pos), member); &pos->member != (head); \
          pos = list_entry(pos->member.next, __typeof__(*pos), member))
 
 /* As list_for_each, but the body may unlink or free `pos`. */
-#define list_for_each_safe(pos, tmp, head, member)                                                 \
-    for (pos = list_first(head, __typeof__(*pos), member),                                         \
-        tmp = list_entry(pos->member.next, __typeof__(*pos), member);                              \
-         &pos->member != (head);                                                                   \
+#define list_for_each_safe(pos, tmp, head, member)                    \
+    for (pos = list_first(head, __typeof__(*pos), member),            \
+        tmp = list_entry(pos->member.next, __typeof__(*pos), member); \
+         &pos->member != (head);                                      \
          pos = tmp, tmp = list_entry(pos->member.next, __typeof__(*pos), member))
 
 #endif

@@ -29,9 +29,9 @@
 #include "lib/errno.h"
 #include "lib/string.h"
 
-#define SLOT_MASK (RADIX_SLOTS - 1)
+#define SLOT_MASK  (RADIX_SLOTS - 1)
 #define INDEX_BITS 64
-#define ANY_ITEM (-1) /* in place of a mark: no mark wanted */
+#define ANY_ITEM   (-1) /* in place of a mark: no mark wanted */
 
 static struct radix_node *load_root(const struct radix *tree)
 {

@@ -21,24 +21,19 @@
 #include "lib/deferred.h"
 #include "lib/types.h"
 
-#define RADIX_BITS 6
+#define RADIX_BITS  6
 #define RADIX_SLOTS (1u << RADIX_BITS)
 
-enum radix_mark {
-    RADIX_MARK_DIRTY,
-    RADIX_MARK_WRITEBACK,
-    RADIX_MARK_TOWRITE,
-    RADIX_MARKS
-};
+enum radix_mark { RADIX_MARK_DIRTY, RADIX_MARK_WRITEBACK, RADIX_MARK_TOWRITE, RADIX_MARKS };
 
 struct radix_node {
-    struct deferred deferred;   /* for ops->free_later */
-    struct radix_node *parent;  /* writer only */
-    u8 shift;                   /* divides bits shift .. shift + 5 of the index; constant */
-    u8 offset;                  /* slot in the parent; writer only */
-    u8 count;                   /* slots in use; writer only */
-    u64 marks[RADIX_MARKS];     /* bit per slot: the item, or anything below, has the mark */
-    void *slots[RADIX_SLOTS];   /* children (shift > 0) or items; written with release order */
+    struct deferred deferred;  /* for ops->free_later */
+    struct radix_node *parent; /* writer only */
+    u8 shift;                  /* divides bits shift .. shift + 5 of the index; constant */
+    u8 offset;                 /* slot in the parent; writer only */
+    u8 count;                  /* slots in use; writer only */
+    u64 marks[RADIX_MARKS];    /* bit per slot: the item, or anything below, has the mark */
+    void *slots[RADIX_SLOTS];  /* children (shift > 0) or items; written with release order */
 };
 
 /*

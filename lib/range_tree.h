@@ -30,8 +30,8 @@
 #include "lib/deferred.h"
 #include "lib/types.h"
 
-#define RANGE_FANOUT 16
-#define RANGE_MIN_FILL (RANGE_FANOUT / 2)
+#define RANGE_FANOUT    16
+#define RANGE_MIN_FILL  (RANGE_FANOUT / 2)
 #define RANGE_MAX_DEPTH 20
 
 /*
@@ -41,15 +41,15 @@
  * `deferred`, which no reader looks at.
  */
 struct range_node {
-    struct deferred deferred;     /* for ops->free_later */
-    struct range_node *link;      /* on a list of the transaction */
-    u64 generation;               /* the transaction that made the node */
-    u32 count;                    /* entries in use */
-    u32 level;                    /* 0: leaf */
+    struct deferred deferred; /* for ops->free_later */
+    struct range_node *link;  /* on a list of the transaction */
+    u64 generation;           /* the transaction that made the node */
+    u32 count;                /* entries in use */
+    u32 level;                /* 0: leaf */
     u64 start[RANGE_FANOUT];
     u64 end[RANGE_FANOUT];
-    u64 gap[RANGE_FANOUT];        /* 0 in a leaf */
-    void *slot[RANGE_FANOUT];     /* leaf: items; inner: struct range_node */
+    u64 gap[RANGE_FANOUT];    /* 0 in a leaf */
+    void *slot[RANGE_FANOUT]; /* leaf: items; inner: struct range_node */
 };
 
 /*
@@ -78,10 +78,10 @@ struct range_entry {
 /* A transaction; on the writer's stack. Its fields are private to lib/range_tree.c. */
 struct range_txn {
     struct range_tree *tree;
-    struct range_node *root;    /* the tree as it will be */
+    struct range_node *root; /* the tree as it will be */
     u64 count;
     u64 generation;
-    struct range_node *spares;  /* nodes reserved or given up, for the operations to come */
+    struct range_node *spares; /* nodes reserved or given up, for the operations to come */
     u32 spare_count;
     struct range_node *retired; /* published nodes that the new tree does without */
 };

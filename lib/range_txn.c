@@ -151,8 +151,8 @@ static void entry_delete(struct range_node *node, unsigned at)
 
 static struct slot_entry summary_of(struct range_node *child)
 {
-    return (struct slot_entry){child->start[0], child->end[child->count - 1],
-                               range_node_gap(child), child};
+    return (struct slot_entry){child->start[0], child->end[child->count - 1], range_node_gap(child),
+                               child};
 }
 
 static void summary_put(struct range_node *parent, unsigned at, struct range_node *child)

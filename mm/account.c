@@ -19,10 +19,10 @@
 /* Written by the CPU itself outside interrupts, so plain additions are enough. */
 static PERCPU(struct task_fault_counters, system_faults);
 
-#define COUNT(field, n)                                                                            \
-    do {                                                                                           \
-        task_current()->faults.field += (n);                                                       \
-        percpu_this(system_faults)->field += (n);                                                  \
+#define COUNT(field, n)                           \
+    do {                                          \
+        task_current()->faults.field += (n);      \
+        percpu_this(system_faults)->field += (n); \
     } while (0)
 
 /* One rule of vm.account: does the finished fault count as major, as minor, as neither? */
@@ -83,7 +83,8 @@ void account_fault_begin(struct fault *f)
     f->start_ns = clock_ns();
     f->outer = task_current()->fault;
     task_current()->fault = f;
-    TRACE("fault_begin addr=%lx access=%lu user=%lu", f->addr, f->access, f->flags & FAULT_FLAG_USER, 0);
+    TRACE("fault_begin addr=%lx access=%lu user=%lu", f->addr, f->access,
+          f->flags & FAULT_FLAG_USER, 0);
 }
 
 void account_fault_retry(struct fault *f)
@@ -112,20 +113,12 @@ static void count_outcome(const struct fault *f)
         else
             COUNT(minor, 1);
         break;
-    case FAULT_SIGBUS_ADRERR:
-        COUNT(sigbus, 1);
-        break;
+    case FAULT_SIGBUS_ADRERR: COUNT(sigbus, 1); break;
     case FAULT_SIGSEGV_MAPERR:
-    case FAULT_SIGSEGV_ACCERR:
-        COUNT(sigsegv, 1);
-        break;
-    case FAULT_OOM:
-        COUNT(oom, 1);
-        break;
+    case FAULT_SIGSEGV_ACCERR: COUNT(sigsegv, 1); break;
+    case FAULT_OOM: COUNT(oom, 1); break;
     case FAULT_KILLED:
-    case FAULT_RETRY: /* never an outcome */
-        COUNT(killed, 1);
-        break;
+    case FAULT_RETRY: /* never an outcome */ COUNT(killed, 1); break;
     }
 }
 
@@ -155,7 +148,8 @@ void account_fault_end(struct fault *f, enum fault_result result)
     rule->count(f, &major, &minor);
     COUNT(shown_major, major);
     COUNT(shown_minor, minor);
-    TRACE("fault_end addr=%lx outcome=%lu retries=%lu slept=%lu", f->addr, result, f->retries, f->slept);
+    TRACE("fault_end addr=%lx outcome=%lu retries=%lu slept=%lu", f->addr, result, f->retries,
+          f->slept);
 }
 
 void account_system(struct task_fault_counters *out)
@@ -201,7 +195,8 @@ int account_format(const struct task_fault_counters *c, const char *prefix, char
     size_t used = 0;
     int length = 0;
     for (unsigned i = 0; i < ARRAY_SIZE(lines); i++) {
-        length += format_to(buf + used, size - used, "%s%s %lu\n", prefix, lines[i].name, lines[i].value);
+        length +=
+            format_to(buf + used, size - used, "%s%s %lu\n", prefix, lines[i].name, lines[i].value);
         used = MIN((size_t)length, size ? size - 1 : 0);
     }
     return length;

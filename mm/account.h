@@ -7,7 +7,12 @@
 #include "kernel/sched/task.h"
 #include "mm/fault.h"
 
-enum fault_account_rule { ACCOUNT_FAULTLINE, ACCOUNT_LINUX_6_12, ACCOUNT_LINUX_6_1, ACCOUNT_LINUX_2009 };
+enum fault_account_rule {
+    ACCOUNT_FAULTLINE,
+    ACCOUNT_LINUX_6_12,
+    ACCOUNT_LINUX_6_1,
+    ACCOUNT_LINUX_2009
+};
 
 /* At the trap (started is counted), at each restart, and at the end. */
 void account_fault_begin(struct fault *f);
@@ -19,7 +24,8 @@ void account_mapped_around(unsigned pages);
 /* System-wide sums; same layout as a task's. */
 void account_system(struct task_fault_counters *out);
 /* Prints "name value" lines as in /proc/self/faults, each name with `prefix`. => length */
-int account_format(const struct task_fault_counters *counters, const char *prefix, char *buf, size_t size);
+int account_format(const struct task_fault_counters *counters, const char *prefix, char *buf,
+                   size_t size);
 
 int account_set_rule(const char *name); /* => 0 or -EINVAL */
 const char *account_rule_name(void);

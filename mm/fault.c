@@ -173,8 +173,8 @@ static void start_over(struct fault *f)
 
 enum fault_result fault_user(struct mm *mm, u64 addr, enum fault_access access, u32 flags)
 {
-    struct fault f = {.mm = mm, .addr = addr, .access = access, .flags = flags,
-                      .reason = FAULT_REASON_FAILED};
+    struct fault f = {
+        .mm = mm, .addr = addr, .access = access, .flags = flags, .reason = FAULT_REASON_FAILED};
     enum fault_result result;
 
     account_fault_begin(&f);
@@ -189,9 +189,12 @@ enum fault_result fault_user(struct mm *mm, u64 addr, enum fault_access access, 
 const char *fault_result_name(enum fault_result result)
 {
     static const char *const names[] = {
-        [FAULT_DONE] = "done",       [FAULT_RETRY] = "retry",
-        [FAULT_KILLED] = "killed",   [FAULT_SIGSEGV_MAPERR] = "SIGSEGV (no mapping)",
-        [FAULT_OOM] = "out of memory", [FAULT_SIGSEGV_ACCERR] = "SIGSEGV (no permission)",
+        [FAULT_DONE] = "done",
+        [FAULT_RETRY] = "retry",
+        [FAULT_KILLED] = "killed",
+        [FAULT_SIGSEGV_MAPERR] = "SIGSEGV (no mapping)",
+        [FAULT_OOM] = "out of memory",
+        [FAULT_SIGSEGV_ACCERR] = "SIGSEGV (no permission)",
         [FAULT_SIGBUS_ADRERR] = "SIGBUS (no such page, or unreadable)",
     };
     return names[result];

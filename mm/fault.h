@@ -36,37 +36,40 @@ enum fault_reason {
 };
 
 enum fault_flag {
-    FAULT_FLAG_USER = 1u << 0,     /* by the program; else by the kernel on user memory */
-    FAULT_FLAG_POPULATE = 1u << 1, /* by a populating call: no trap behind it */
+    FAULT_FLAG_USER = 1u << 0,      /* by the program; else by the kernel on user memory */
+    FAULT_FLAG_POPULATE = 1u << 1,  /* by a populating call: no trap behind it */
     FAULT_FLAG_KEEP_LOCK = 1u << 2, /* mmap_lock is kept across I/O, whatever vm.fault_retry says */
 };
 
 /* The context handed down. A callee adds to it; it never keeps it. */
 struct fault {
     struct mm *mm;
-    u64 addr;                  /* faulting address, unaligned */
+    u64 addr; /* faulting address, unaligned */
     enum fault_access access;
-    u32 flags;                 /* enum fault_flag */
+    u32 flags; /* enum fault_flag */
 
-    struct vma *vma;           /* valid only while locked */
+    struct vma *vma; /* valid only while locked */
     pgoff_t pgoff;
-    bool locked;               /* mmap_lock (or the VMA's lock) is held by this fault */
-    u64 change_count;          /* of mm when the lock was let go (recheck) */
+    bool locked;      /* mmap_lock (or the VMA's lock) is held by this fault */
+    u64 change_count; /* of mm when the lock was let go (recheck) */
 
-    u32 attempt;               /* 0 = first */
+    u32 attempt; /* 0 = first */
     u32 retries;
-    bool looked;               /* the first look at the page cache is over: marks and hits count no more */
-    bool absent;               /* page absent at the first look */
-    bool slept;                /* for the page's data, in any attempt */
-    bool started_read;         /* this fault inserted the page and asked the disk */
-    bool reread;               /* the one read-again of a failed page is spent */
+    bool looked;       /* the first look at the page cache is over: marks and hits count no more */
+    bool absent;       /* page absent at the first look */
+    bool slept;        /* for the page's data, in any attempt */
+    bool started_read; /* this fault inserted the page and asked the disk */
+    bool reread;       /* the one read-again of a failed page is spent */
     bool kept_lock_across_io;
     enum fault_reason reason;
-    struct page *pinned;       /* awaited page, held until it is looked up again (fault_pin=1, or the lock was kept) */
-    const struct page *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
+    struct page *
+        pinned; /* awaited page, held until it is looked up again (fault_pin=1, or the lock was kept) */
+    const struct page
+        *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
     u64 wait_ns;
     u64 start_ns;
-    struct fault *outer;       /* the fault that this one interrupted (a fault while serving a kernel access) */
+    struct fault
+        *outer; /* the fault that this one interrupted (a fault while serving a kernel access) */
     enum fault_result outcome;
 };
 
@@ -90,11 +93,13 @@ enum fault_result fault_write_protected(struct fault *f);
  * Puts `page` (one reference, becomes the entry's) at f->addr if the entry is still `expected` (0: none), replacing and flushing what was there.
  * => FAULT_DONE (also where somebody else was first: then the reference is dropped and the reason is SPURIOUS), FAULT_OOM (reference dropped)
  */
-enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t expected, enum fault_reason reason);
+enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t expected,
+                                     enum fault_reason reason);
 
 /* Registers the #PF handler. signal: called for a program's bad access, in its context (kernel/task). oom_kill: frees memory by ending a program;
  * => whether it chose a victim other than the caller's (then the fault is tried again). */
-void fault_init(void (*signal)(struct trap_frame *frame, enum fault_result result, u64 addr, enum fault_access access),
+void fault_init(void (*signal)(struct trap_frame *frame, enum fault_result result, u64 addr,
+                               enum fault_access access),
                 bool (*oom_kill)(void));
 
 const char *fault_result_name(enum fault_result result);

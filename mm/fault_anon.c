@@ -124,7 +124,8 @@ enum fault_result fault_write_protected(struct fault *f)
         f->reason = FAULT_REASON_COW;
         return FAULT_DONE;
     }
-    if (!pte_is_present(pte)) { /* taken away meanwhile (reclaim): from the top, with the lock still held */
+    if (!pte_is_present(
+            pte)) { /* taken away meanwhile (reclaim): from the top, with the lock still held */
         return f->vma->file ? fault_file(f) : fault_anon(f);
     }
     struct page *copy = frame_alloc_reclaim(source ? 0 : FRAME_ZERO);

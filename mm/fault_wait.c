@@ -1,8 +1,8 @@
 /*
  * The wait of a fault for the disk: the one place where a fault sleeps for data.
  */
-#include "kernel/log/trace.h"
 #include "kernel/cpu/clock.h"
+#include "kernel/log/trace.h"
 #include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "mm/account.h"

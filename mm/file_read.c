@@ -32,8 +32,11 @@ static size_t copy_out(struct destination *to, const void *from, size_t n)
 static struct readahead_call make_call(struct mapped_file *file, pgoff_t index, pgoff_t last,
                                        pgoff_t access)
 {
-    return (struct readahead_call){.file = file, .kind = READAHEAD_READ, .index = index,
-                                   .wanted_pages = last - index + 1, .access = access};
+    return (struct readahead_call){.file = file,
+                                   .kind = READAHEAD_READ,
+                                   .index = index,
+                                   .wanted_pages = last - index + 1,
+                                   .access = access};
 }
 
 /* Drops what does not belong to an unbroken run from `index`, and cuts behind a marked or unfinished page. => pages kept */
@@ -70,7 +73,8 @@ static int get_batch(struct mapped_file *file, pgoff_t index, pgoff_t last, pgof
 {
     struct page_cache *cache = file->cache;
     pgoff_t end = MIN(last, index + BATCH_PAGES - 1);
-    unsigned n = cut_batch(pages, page_cache_find_range(cache, index, end, pages, BATCH_PAGES), index);
+    unsigned n =
+        cut_batch(pages, page_cache_find_range(cache, index, end, pages, BATCH_PAGES), index);
     if (n == 0) {
         struct readahead_call call = make_call(file, index, last, access);
         readahead_on_read_miss(&call);
@@ -95,8 +99,8 @@ static int get_batch(struct mapped_file *file, pgoff_t index, pgoff_t last, pgof
 }
 
 /* Copies from the batch, whose first page is that of *pos, and drops it. => bytes */
-static size_t copy_batch(struct page_cache *cache, struct page **pages, unsigned n, u64 pos, size_t len,
-                         struct destination *to)
+static size_t copy_batch(struct page_cache *cache, struct page **pages, unsigned n, u64 pos,
+                         size_t len, struct destination *to)
 {
     u64 size = READ_ONCE(cache->size_bytes); /* again: it may have shrunk while we slept */
     size_t done = 0;

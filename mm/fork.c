@@ -23,13 +23,13 @@
 #include "mm/reclaim.h"
 #include "mm/vma_internal.h"
 
-#define PAGE_REFS_MAX (1 << 30) /* far from where a count turns negative */
+#define PAGE_REFS_MAX           (1 << 30) /* far from where a count turns negative */
 #define RECLAIM_FOR_TABLE_PAGES 16
 
 struct fork_work {
     struct mm *parent, *child;
     struct tlb_batch batch;
-    pte_t *child_table;     /* the child's entry for table_start */
+    pte_t *child_table; /* the child's entry for table_start */
     u64 table_start;
     u64 shared_pages;
     bool has_too_many_refs;

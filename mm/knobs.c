@@ -66,7 +66,8 @@ static void get_fault_pin(char *buf, size_t size)
 static int set_map_around(const char *value)
 {
     u64 n;
-    if (parse_u64(value, strlen(value), 0, &n) || n < PAGE_SIZE || n > MAP_AROUND_MAX_BYTES || (n & (n - 1)))
+    if (parse_u64(value, strlen(value), 0, &n) || n < PAGE_SIZE || n > MAP_AROUND_MAX_BYTES ||
+        (n & (n - 1)))
         return -EINVAL;
     map_around_bytes = n;
     return 0;

@@ -7,8 +7,8 @@
 #include "lib/types.h"
 
 struct knob {
-    const char *name;                          /* "fault_retry" */
-    int (*set)(const char *value);             /* => 0 or -EINVAL */
+    const char *name;              /* "fault_retry" */
+    int (*set)(const char *value); /* => 0 or -EINVAL */
     void (*get)(char *buf, size_t size);
 };
 
@@ -23,7 +23,7 @@ struct fault_retry_policy {
     bool (*may_let_go)(const struct fault *f);
 };
 extern const struct fault_retry_policy *fault_retry_policy;
-extern u32 fault_pin;          /* vm.fault_pin */
-extern u32 map_around_bytes;   /* vm.map_around_bytes */
+extern u32 fault_pin;        /* vm.fault_pin */
+extern u32 map_around_bytes; /* vm.map_around_bytes */
 
 #endif

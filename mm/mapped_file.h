@@ -12,14 +12,17 @@ struct mapped_file {
     s32 refs;
     struct page_cache *cache;
     struct readahead readahead;
-    bool can_read, can_write;  /* the open mode, for mmap and mprotect */
+    bool can_read, can_write; /* the open mode, for mmap and mprotect */
     /* Last reference gone: closes. May sleep; never called with mmap_lock held (munmap and exit collect files first). */
     void (*release)(struct mapped_file *file);
     /* Path for /proc/self/maps. */
     void (*path)(struct mapped_file *file, char *buf, size_t size);
 };
 
-static inline void mapped_file_get(struct mapped_file *file) { atomic_add(&file->refs, 1); }
+static inline void mapped_file_get(struct mapped_file *file)
+{
+    atomic_add(&file->refs, 1);
+}
 static inline void mapped_file_put(struct mapped_file *file)
 {
     if (atomic_sub(&file->refs, 1) == 0)

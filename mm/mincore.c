@@ -11,10 +11,10 @@
 #include "mm/vma_internal.h"
 
 #define CHUNK_PAGES 256
-#define FIND_BATCH 16
+#define FIND_BATCH  16
 
 struct residency {
-    u64 start;  /* of the chunk */
+    u64 start; /* of the chunk */
     u8 *vec;
 };
 

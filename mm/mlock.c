@@ -67,7 +67,8 @@ static int populate_locked_areas(struct mm *mm, u64 start, u64 end, bool ignore_
         if (rwsem_read_lock_killable(&mm->mmap_lock))
             return -EINTR;
         const struct vma *vma = vma_find_from(mm, start);
-        u64 part_start = vma ? MIN(MAX(vma->start, start), end) : end, part_end = vma ? MIN(vma->end, end) : end;
+        u64 part_start = vma ? MIN(MAX(vma->start, start), end) : end,
+            part_end = vma ? MIN(vma->end, end) : end;
         bool is_locked = vma && (vma->flags & VMA_LOCKED), write = vma && wants_write(vma);
         rwsem_read_unlock(&mm->mmap_lock);
         if (is_locked && part_start < part_end)

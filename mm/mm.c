@@ -6,7 +6,7 @@
 #include "mm/vma_internal.h"
 
 /* Room for the stack below the end of the user half; maps begin under it. */
-#define STACK_ROOM_BYTES (128ul << 20)
+#define STACK_ROOM_BYTES          (128ul << 20)
 #define STACK_LIMIT_DEFAULT_BYTES (8ul << 20)
 
 /* Two are held only by fork: the parent's, then that of the child that nobody sees yet. */
@@ -70,9 +70,9 @@ static void destroy(struct mm *mm)
     struct vma *vma;
 
     range_tree_destroy(&mm->vmas, collect_vma, &dead);
-    list_for_each(vma, &dead, edit_link)
+    list_for_each (vma, &dead, edit_link)
         mm_zap_range(mm, vma->start, vma->end);
-    list_for_each(vma, &dead, edit_link)
+    list_for_each (vma, &dead, edit_link)
         vma_unlink_mapping(vma);
     vma_bury(&dead);
     if (mm->rss_anon || mm->rss_file)

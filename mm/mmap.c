@@ -12,7 +12,7 @@
 
 /* An mmap call on its way: what was asked, then what it comes to. */
 struct map_request {
-    u64 addr, length;  /* page-aligned by check_request; then the place */
+    u64 addr, length; /* page-aligned by check_request; then the place */
     u32 prot, map_flags;
     u32 vma_flags;
     struct mapped_file *file;
@@ -137,9 +137,9 @@ static s64 place_request(struct mm *mm, const struct map_request *request)
 #define FILE_BYTES_MAX ((u64)INT64_MAX) /* file positions are signed */
 
 /* Flags that MAP_SHARED_VALIDATE knows for a file; with plain MAP_SHARED the others are ignored. */
-#define MAP_KNOWN                                                                                  \
-    (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT | MAP_GROWSDOWN | MAP_DENYWRITE |            \
-     MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_HUGETLB |          \
+#define MAP_KNOWN                                                                         \
+    (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT | MAP_GROWSDOWN | MAP_DENYWRITE |   \
+     MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_HUGETLB | \
      MAP_FIXED_NOREPLACE)
 
 /* Before the place is chosen; rounds the length. */
@@ -246,7 +246,10 @@ static int map_locked(struct mm *mm, struct map_request *request, struct list *d
 s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct mapped_file *file,
             u64 offset)
 {
-    struct map_request request = {.addr = addr, .length = length, .map_flags = flags, .file = file,
+    struct map_request request = {.addr = addr,
+                                  .length = length,
+                                  .map_flags = flags,
+                                  .file = file,
                                   .prot = prot & (PROT_READ | PROT_WRITE | PROT_EXEC)};
     struct list dead = LIST_INIT(dead);
 
@@ -261,7 +264,8 @@ s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct map
     if (error)
         return error;
 
-    bool populates = (flags & MAP_LOCKED) || (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE ||
+    bool populates = (flags & MAP_LOCKED) ||
+                     (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE ||
                      (READ_ONCE(mm->future_lock) && !(mm->future_lock & MCL_ONFAULT));
     if (populates) {
         /* What cannot be read in now is no error of mmap: the touch will tell. */

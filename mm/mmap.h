@@ -9,57 +9,57 @@
 
 #include "mm/vma.h"
 
-#define MAP_SHARED 0x01u
-#define MAP_PRIVATE 0x02u
+#define MAP_SHARED          0x01u
+#define MAP_PRIVATE         0x02u
 #define MAP_SHARED_VALIDATE 0x03u
-#define MAP_TYPE 0x0fu
-#define MAP_FIXED 0x10u
-#define MAP_ANONYMOUS 0x20u
-#define MAP_32BIT 0x40u
-#define MAP_GROWSDOWN 0x0100u
-#define MAP_DENYWRITE 0x0800u
-#define MAP_LOCKED 0x2000u
-#define MAP_NORESERVE 0x4000u
-#define MAP_POPULATE 0x8000u
-#define MAP_NONBLOCK 0x10000u
-#define MAP_STACK 0x20000u
-#define MAP_HUGETLB 0x40000u
+#define MAP_TYPE            0x0fu
+#define MAP_FIXED           0x10u
+#define MAP_ANONYMOUS       0x20u
+#define MAP_32BIT           0x40u
+#define MAP_GROWSDOWN       0x0100u
+#define MAP_DENYWRITE       0x0800u
+#define MAP_LOCKED          0x2000u
+#define MAP_NORESERVE       0x4000u
+#define MAP_POPULATE        0x8000u
+#define MAP_NONBLOCK        0x10000u
+#define MAP_STACK           0x20000u
+#define MAP_HUGETLB         0x40000u
 #define MAP_FIXED_NOREPLACE 0x100000u
 
-#define MMAP_32BIT_LOW 0x40000000ul /* where MAP_32BIT maps lie */
+#define MMAP_32BIT_LOW  0x40000000ul /* where MAP_32BIT maps lie */
 #define MMAP_32BIT_HIGH 0x80000000ul
 
-#define MREMAP_MAYMOVE 1u
-#define MREMAP_FIXED 2u
+#define MREMAP_MAYMOVE   1u
+#define MREMAP_FIXED     2u
 #define MREMAP_DONTUNMAP 4u
 
-#define MS_ASYNC 1u
+#define MS_ASYNC      1u
 #define MS_INVALIDATE 2u
-#define MS_SYNC 4u
+#define MS_SYNC       4u
 
 #define MCL_CURRENT 1u
-#define MCL_FUTURE 2u
+#define MCL_FUTURE  2u
 #define MCL_ONFAULT 4u
 
-#define PROT_SEM 0x8u              /* accepted, means nothing here */
+#define PROT_SEM       0x8u        /* accepted, means nothing here */
 #define PROT_GROWSDOWN 0x01000000u /* mprotect: from the start of the area that grows down */
-#define PROT_GROWSUP 0x02000000u
+#define PROT_GROWSUP   0x02000000u
 
-#define MADV_NORMAL 0
-#define MADV_RANDOM 1
-#define MADV_SEQUENTIAL 2
-#define MADV_WILLNEED 3
-#define MADV_DONTNEED 4
-#define MADV_FREE 8
-#define MADV_MERGEABLE 12
-#define MADV_UNMERGEABLE 13
-#define MADV_HUGEPAGE 14
-#define MADV_NOHUGEPAGE 15
-#define MADV_DONTDUMP 16
-#define MADV_DODUMP 17
-#define MADV_COLD 20
-#define MADV_PAGEOUT 21
-#define MADV_POPULATE_READ 22
+#define MADV_NORMAL         0
+#define MADV_RANDOM         1
+#define MADV_SEQUENTIAL     2
+#define MADV_WILLNEED       3
+#define MADV_DONTNEED       4
+#define MADV_FREE           8
+#define MADV_MERGEABLE      12
+#define MADV_UNMERGEABLE    13
+#define MADV_HUGEPAGE       14
+#define MADV_NOHUGEPAGE     15
+#define MADV_DONTDUMP       16
+#define MADV_DODUMP         17
+#define MADV_COLD           20
+#define MADV_PAGEOUT        21
+#define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 
 /* A call that would leave more areas than this fails with -ENOMEM and changes nothing. */
@@ -71,11 +71,13 @@
  * a lock-free reader sees the old areas or the new one. That the descriptor exists is the caller's
  * to see.
  */
-s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct mapped_file *file, u64 offset);
+s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct mapped_file *file,
+            u64 offset);
 int mm_munmap(struct mm *mm, u64 addr, u64 length);
 /* Area after area: where one cannot be changed (hole, file, limit), those before it are, as on Linux. */
 int mm_mprotect(struct mm *mm, u64 addr, u64 length, u32 prot);
-u64 mm_brk(struct mm *mm, u64 new_end); /* => the break afterwards (unchanged where it cannot be moved) */
+u64 mm_brk(struct mm *mm,
+           u64 new_end); /* => the break afterwards (unchanged where it cannot be moved) */
 int mm_madvise(struct mm *mm, u64 addr, u64 length, int advice);
 /*
  * => the area's address, or a negative errno: -EFAULT (nothing at addr, more than one area), -EINVAL (flags, alignment,

@@ -20,15 +20,15 @@
 #include "mm/vma_internal.h"
 
 #define RECLAIM_FOR_TABLE_PAGES 16
-#define MREMAP_KNOWN (MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)
+#define MREMAP_KNOWN            (MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)
 
 struct remap {
     struct mm *mm;
     u64 addr, old_length, new_length; /* page-aligned */
     u32 flags;
-    u64 target;       /* where the caller wants it, then the place */
-    u64 move_length;  /* of the old range, what keeps its contents */
-    struct vma *vma;  /* the area at addr */
+    u64 target;      /* where the caller wants it, then the place */
+    u64 move_length; /* of the old range, what keeps its contents */
+    struct vma *vma; /* the area at addr */
 };
 
 /* ---- Entries --------------------------------------------------------------------------------- */
@@ -93,7 +93,8 @@ static int ensure_tables(const struct remap *r)
         if (at >= end)
             break;
         u64 table_end = MIN(ALIGN_DOWN(at, PT_TABLE_SPAN) + PT_TABLE_SPAN, end);
-        if (!ensure_table(r->mm, at + distance) || !ensure_table(r->mm, table_end - PAGE_SIZE + distance))
+        if (!ensure_table(r->mm, at + distance) ||
+            !ensure_table(r->mm, table_end - PAGE_SIZE + distance))
             return -ENOMEM;
         at = table_end;
     }
@@ -112,8 +113,8 @@ static struct vma *new_area(struct vma_edit *edit, const struct remap *r)
 {
     const struct vma *old = r->vma;
     bool has_pgoff = old->file || (old->flags & VMA_SHARED);
-    struct vma *vma = vma_edit_new(edit, r->target, r->target + r->new_length, old->prot, old->flags, old->file,
-                                   has_pgoff ? vma_pgoff(old, r->addr) : 0);
+    struct vma *vma = vma_edit_new(edit, r->target, r->target + r->new_length, old->prot,
+                                   old->flags, old->file, has_pgoff ? vma_pgoff(old, r->addr) : 0);
     if (vma) {
         vma->lineage = old->lineage;
         vma->owns_anon = READ_ONCE(old->owns_anon);
@@ -214,8 +215,8 @@ static s64 grow_in_place(struct remap *r, struct list *dead)
     struct vma_edit edit;
 
     vma_edit_begin(&edit, r->mm);
-    struct vma *more = vma_edit_new(&edit, old->end, r->addr + r->new_length, old->prot, old->flags, old->file,
-                                    has_pgoff ? vma_pgoff(old, old->end) : 0);
+    struct vma *more = vma_edit_new(&edit, old->end, r->addr + r->new_length, old->prot, old->flags,
+                                    old->file, has_pgoff ? vma_pgoff(old, old->end) : 0);
     if (more)
         more->lineage = old->lineage;
     int error = more ? vma_edit_place(&edit, more) : -ENOMEM;
@@ -275,7 +276,10 @@ static int check_request(const struct remap *r)
 
 s64 mm_mremap(struct mm *mm, u64 addr, u64 old_length, u64 new_length, u32 flags, u64 new_addr)
 {
-    struct remap r = {.mm = mm, .addr = addr, .flags = flags, .target = new_addr,
+    struct remap r = {.mm = mm,
+                      .addr = addr,
+                      .flags = flags,
+                      .target = new_addr,
                       .old_length = ALIGN_UP(old_length, PAGE_SIZE),
                       .new_length = ALIGN_UP(new_length, PAGE_SIZE)};
     struct list dead = LIST_INIT(dead);

@@ -28,7 +28,8 @@ static int check_areas(struct mm *mm, u64 start, u64 end, u32 flags)
 
 int mm_msync(struct mm *mm, u64 addr, u64 length, u32 flags)
 {
-    if ((flags & ~MS_KNOWN) || !IS_ALIGNED(addr, PAGE_SIZE) || ((flags & MS_ASYNC) && (flags & MS_SYNC)))
+    if ((flags & ~MS_KNOWN) || !IS_ALIGNED(addr, PAGE_SIZE) ||
+        ((flags & MS_ASYNC) && (flags & MS_SYNC)))
         return -EINVAL;
     u64 bytes = ALIGN_UP(length, PAGE_SIZE), end = addr + bytes;
     if (end < addr || bytes < length)

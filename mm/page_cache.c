@@ -13,7 +13,7 @@
 #include "mm/reclaim.h"
 
 #define DEFAULT_MAX_REQUEST_PAGES 320
-#define NODE_RECLAIM_PAGES 16 /* for a tree node: as many as are sure to fill a slab */
+#define NODE_RECLAIM_PAGES        16 /* for a tree node: as many as are sure to fill a slab */
 
 static SLEEP_LOCK_CLASS(invalidate_lock_class, "invalidate_lock");
 static SLEEP_LOCK_CLASS(invalidate_lock_meta_class, "invalidate_lock (metadata)");
@@ -239,7 +239,8 @@ static int add_and_read(struct page_cache *cache, pgoff_t index, bool killable, 
         rwsem_read_lock(&cache->invalidate_lock);
     else if (rwsem_read_lock_killable(&cache->invalidate_lock))
         return -EINTR;
-    int error = index < page_cache_size_pages(cache) ? page_cache_add_new(cache, index, page) : -ENXIO;
+    int error =
+        index < page_cache_size_pages(cache) ? page_cache_add_new(cache, index, page) : -ENXIO;
     if (!error)
         cache->ops->read_pages(cache, page, 1, false);
     rwsem_read_unlock(&cache->invalidate_lock);

@@ -38,24 +38,26 @@ struct page_cache_ops {
 };
 
 struct page_cache {
-    struct radix pages;             /* written under tree_lock, read without */
-    struct spinlock tree_lock;      /* interrupts off */
-    u64 n_pages;                    /* tree_lock */
-    u64 size_bytes;                 /* of the file; set under the owner's rwlock (and invalidate_lock), read with READ_ONCE */
-    struct rwsem invalidate_lock;   /* shared: from insertion to submission of reads. exclusive: truncate, punch */
-    struct mutex map_lock;          /* guards mappings */
-    struct list mappings;           /* struct vma.mapping_link: who maps this file */
+    struct radix pages;        /* written under tree_lock, read without */
+    struct spinlock tree_lock; /* interrupts off */
+    u64 n_pages;               /* tree_lock */
+    u64 size_bytes; /* of the file; set under the owner's rwlock (and invalidate_lock), read with READ_ONCE */
+    struct rwsem
+        invalidate_lock; /* shared: from insertion to submission of reads. exclusive: truncate, punch */
+    struct mutex map_lock; /* guards mappings */
+    struct list mappings;  /* struct vma.mapping_link: who maps this file */
     const struct page_cache_ops *ops;
-    void *owner;                    /* inode */
-    u64 dev, ino;                   /* as stat shows them */
-    u32 max_request_pages;          /* io_max of the device below */
-    u32 *read_ahead_kb;             /* the device's knob; NULL: 128 */
-    bool is_meta;                   /* a block device's cache: pages get PAGE_META, reads count as metadata */
+    void *owner;           /* inode */
+    u64 dev, ino;          /* as stat shows them */
+    u32 max_request_pages; /* io_max of the device below */
+    u32 *read_ahead_kb;    /* the device's knob; NULL: 128 */
+    bool is_meta; /* a block device's cache: pages get PAGE_META, reads count as metadata */
 };
 
 void page_cache_rooms_init(void); /* once at boot: slab of tree nodes, page lock queues */
 
-void page_cache_init(struct page_cache *cache, const struct page_cache_ops *ops, void *owner, bool is_meta);
+void page_cache_init(struct page_cache *cache, const struct page_cache_ops *ops, void *owner,
+                     bool is_meta);
 /* Drops every page; nobody may use the cache any more. Waits for reads in flight, and for reclaim. May sleep. */
 void page_cache_destroy(struct page_cache *cache);
 
@@ -68,14 +70,16 @@ static inline u64 page_cache_size_pages(const struct page_cache *cache)
 /* => the page at index with a reference, or NULL. It may be locked, and may leave the cache at any time unless locked. Never sleeps. */
 struct page *page_cache_find(struct page_cache *cache, pgoff_t index);
 /* Does the page (reference held) still belong here? Reliable only with the page locked. */
-static inline bool page_cache_owns(const struct page_cache *cache, const struct page *page, pgoff_t index)
+static inline bool page_cache_owns(const struct page_cache *cache, const struct page *page,
+                                   pgoff_t index)
 {
     return READ_ONCE(page->cache) == cache && READ_ONCE(page->index) == index;
 }
 /*
  * Up to `max` pages present in [first, last], in order, each with a reference. => count. Never sleeps.
  */
-unsigned page_cache_find_range(struct page_cache *cache, pgoff_t first, pgoff_t last, struct page **pages, unsigned max);
+unsigned page_cache_find_range(struct page_cache *cache, pgoff_t first, pgoff_t last,
+                               struct page **pages, unsigned max);
 /* First index >= first and <= last that is absent; last + 1 if none is. Never sleeps; a snapshot. */
 pgoff_t page_cache_next_absent(struct page_cache *cache, pgoff_t first, pgoff_t last);
 /* Number of consecutive present pages right before index, looking at most `max` back. */

@@ -25,7 +25,7 @@ static void for_each_mapping(struct page_cache *cache, struct page *page, mappin
 {
     struct vma *vma;
     mutex_lock(&cache->map_lock);
-    list_for_each(vma, &cache->mappings, mapping_link) {
+    list_for_each (vma, &cache->mappings, mapping_link) {
         pgoff_t pages = (vma->end - vma->start) >> PAGE_SHIFT;
         if (page->index < vma->pgoff || page->index - vma->pgoff >= pages)
             continue;

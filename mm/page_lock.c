@@ -63,7 +63,7 @@ static bool wake_waiters_locked(struct wait_queue *queue, struct page *page)
 {
     bool handed_over = false;
     struct waiter *w;
-    list_for_each(w, &queue->waiters, link) {
+    list_for_each (w, &queue->waiters, link) {
         if (w->key != page)
             continue;
         if (!w->wants_handoff) {

@@ -31,7 +31,13 @@ MUST_CHECK int page_wait_unlocked(struct page *page, bool *slept);
 /* The lock passes from the calling task to a read that it is about to submit; page_unlock_io() will end it. */
 void page_lock_give_to_io(struct page *page);
 
-static inline bool page_is_locked(const struct page *page) { return page_has(page, PAGE_LOCKED); }
-static inline bool page_is_uptodate(const struct page *page) { return page_has(page, PAGE_UPTODATE); }
+static inline bool page_is_locked(const struct page *page)
+{
+    return page_has(page, PAGE_LOCKED);
+}
+static inline bool page_is_uptodate(const struct page *page)
+{
+    return page_has(page, PAGE_UPTODATE);
+}
 
 #endif

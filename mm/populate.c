@@ -23,16 +23,11 @@ static bool is_mapped(struct mm *mm, u64 addr, bool write)
 static int populate_error(enum fault_result result)
 {
     switch (result) {
-    case FAULT_DONE:
-        return 0;
-    case FAULT_SIGBUS_ADRERR:
-        return -EFAULT;
-    case FAULT_SIGSEGV_ACCERR:
-        return -EINVAL;
-    case FAULT_KILLED:
-        return -EINTR;
-    default:
-        return -ENOMEM;
+    case FAULT_DONE: return 0;
+    case FAULT_SIGBUS_ADRERR: return -EFAULT;
+    case FAULT_SIGSEGV_ACCERR: return -EINVAL;
+    case FAULT_KILLED: return -EINTR;
+    default: return -ENOMEM;
     }
 }
 
@@ -47,8 +42,8 @@ int mm_populate(struct mm *mm, u64 addr, u64 length, bool write)
             return -EINTR;
         if (is_mapped(mm, addr, write))
             continue;
-        enum fault_result result = fault_user(mm, addr, write ? FAULT_WRITE : FAULT_READ,
-                                              FAULT_FLAG_POPULATE);
+        enum fault_result result =
+            fault_user(mm, addr, write ? FAULT_WRITE : FAULT_READ, FAULT_FLAG_POPULATE);
         int error = populate_error(result);
         if (error)
             return error;

@@ -16,9 +16,9 @@
 #include "mm/readahead_log.h"
 #include "mm/readahead_policy.h"
 
-#define RUN_ON_STACK_PAGES 64
+#define RUN_ON_STACK_PAGES    64
 #define DEFAULT_READ_AHEAD_KB 128
-#define KB_PER_PAGE 4
+#define KB_PER_PAGE           4
 
 static LOCK_CLASS(readahead_lock_class, "readahead");
 
@@ -47,13 +47,15 @@ const char *readahead_policy_name(void)
 
 void readahead_init(struct readahead *ra, const struct page_cache *cache)
 {
-    *ra = (struct readahead){.prev_bytes = READAHEAD_NONE_YET, .max_pages = readahead_window(cache)};
+    *ra =
+        (struct readahead){.prev_bytes = READAHEAD_NONE_YET, .max_pages = readahead_window(cache)};
     spin_init(&ra->lock, &readahead_lock_class);
 }
 
 u32 readahead_window(const struct page_cache *cache)
 {
-    u32 kb = cache && cache->read_ahead_kb ? READ_ONCE(*cache->read_ahead_kb) : DEFAULT_READ_AHEAD_KB;
+    u32 kb =
+        cache && cache->read_ahead_kb ? READ_ONCE(*cache->read_ahead_kb) : DEFAULT_READ_AHEAD_KB;
     return kb / KB_PER_PAGE;
 }
 
@@ -96,8 +98,11 @@ void readahead_on_read_mark(struct readahead_call *call)
 
 void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pages)
 {
-    struct readahead_call call = {.file = file, .kind = READAHEAD_ADVICE, .index = first,
-                                  .wanted_pages = n_pages, .access = first};
+    struct readahead_call call = {.file = file,
+                                  .kind = READAHEAD_ADVICE,
+                                  .index = first,
+                                  .wanted_pages = n_pages,
+                                  .access = first};
     u64 limit = MAX(file->cache->max_request_pages, file->readahead.max_pages);
     readahead_submit(&call, first, MIN(n_pages, limit), READAHEAD_NO_MARK);
 }
@@ -150,7 +155,7 @@ static u64 submit_runs(struct readahead_call *call, pgoff_t start, pgoff_t end, 
         if (n == 0) {
             struct page *other = page_cache_find(cache, start);
             if (!other)
-                break; /* out of frames */
+                break;       /* out of frames */
             page_put(other); /* somebody else was first; go on behind it */
             start++;
             continue;
@@ -183,7 +188,8 @@ u64 readahead_submit(struct readahead_call *call, pgoff_t start, u64 size, pgoff
     } else {
         pgoff_t file_end = page_cache_size_pages(cache);
         if (start < file_end)
-            inserted = submit_runs(call, start, MIN(file_end - start, size) + start, mark, pages, max);
+            inserted =
+                submit_runs(call, start, MIN(file_end - start, size) + start, mark, pages, max);
         rwsem_read_unlock(&cache->invalidate_lock);
     }
     if (pages != few)

@@ -22,12 +22,13 @@ struct page_cache;
 
 /* One per open file; FAULTS.md section 4. */
 struct readahead {
-    struct spinlock lock; /* the rest; held while a window is computed, never while it is submitted */
+    struct spinlock
+        lock; /* the rest; held while a window is computed, never while it is submitted */
     pgoff_t start;
-    u32 size, async;      /* pages */
-    s64 prev_bytes;       /* position after the last read(); READAHEAD_NONE_YET before the first */
-    u32 miss;             /* read-around's score */
-    u32 max_pages;        /* the window, taken at open; doubled by POSIX_FADV_SEQUENTIAL */
+    u32 size, async; /* pages */
+    s64 prev_bytes;  /* position after the last read(); READAHEAD_NONE_YET before the first */
+    u32 miss;        /* read-around's score */
+    u32 max_pages;   /* the window, taken at open; doubled by POSIX_FADV_SEQUENTIAL */
     bool advised_random, advised_sequential; /* of the descriptor */
     u64 windows, window_pages; /* read from the disk for this open file, since it was opened */
 };
@@ -38,21 +39,24 @@ enum readahead_kind { READAHEAD_FAULT, READAHEAD_READ, READAHEAD_ADVICE };
 struct readahead_call {
     struct mapped_file *file;
     enum readahead_kind kind;
-    pgoff_t index;     /* the page missed, or the page that carried the mark */
-    u64 wanted_pages;  /* n: pages the call still wants from index on (faults: 1) */
-    pgoff_t access;    /* page that the access began with, for the log */
+    pgoff_t index;                     /* the page missed, or the page that carried the mark */
+    u64 wanted_pages;                  /* n: pages the call still wants from index on (faults: 1) */
+    pgoff_t access;                    /* page that the access began with, for the log */
     bool hint_random, hint_sequential; /* MADV_ of the VMA (faults) */
     /* Filled in by readahead_submit(): */
     bool started; /* page `index` was inserted, and its read asked for, by this call */
-    int error;    /* -ENOMEM: page `index` could not be inserted; -EINTR: a fatal signal, nothing was */
+    int error; /* -ENOMEM: page `index` could not be inserted; -EINTR: a fatal signal, nothing was */
 };
 
 /* A policy: one file mm/readahead_<name>.c, one line in the table of mm/readahead.c. All may sleep. */
 struct readahead_policy {
     const char *name;
-    void (*fault_miss)(struct readahead_call *call);  /* page absent: must at least read call->index */
-    void (*fault_mark)(struct readahead_call *call);  /* first attempt found the mark (already cleared) */
-    void (*fault_hit)(struct readahead *ra);                /* first attempt found the page unlocked and up to date */
+    void (*fault_miss)(
+        struct readahead_call *call); /* page absent: must at least read call->index */
+    void (*fault_mark)(
+        struct readahead_call *call); /* first attempt found the mark (already cleared) */
+    void (*fault_hit)(
+        struct readahead *ra); /* first attempt found the page unlocked and up to date */
     void (*read_miss)(struct readahead_call *call);
     void (*read_mark)(struct readahead_call *call);
 };

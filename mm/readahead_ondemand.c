@@ -14,8 +14,8 @@
 #include "mm/mapped_file.h"
 #include "mm/readahead_policy.h"
 
-#define MISS_LIMIT 100  /* more misses than hits than this: reading around does not pay */
-#define MISS_MAX 1000
+#define MISS_LIMIT 100 /* more misses than hits than this: reading around does not pay */
+#define MISS_MAX   1000
 
 /* A window to submit; size 0: none. */
 struct window {
@@ -140,8 +140,8 @@ static void apply_rules(struct readahead_call *call, bool is_mark, u64 n)
     u32 max = ra->max_pages;
     if (n > max && io_max > max)
         max = MIN(n, (u64)io_max);
-    struct window w = is_mark && call->index != 0 ? on_mark(ra, call, n, max)
-                                                  : on_miss(ra, call, n, max);
+    struct window w =
+        is_mark && call->index != 0 ? on_mark(ra, call, n, max) : on_miss(ra, call, n, max);
     spin_unlock(&ra->lock);
     if (w.size)
         readahead_submit(call, w.start, w.size,

@@ -14,12 +14,13 @@
 #include "kernel/sched/task.h"
 #include "kernel/sched/wait.h"
 
-#define RECLAIM_BATCH 32
-#define PATIENCE_ROUNDS 10          /* times to wait for pages that are being read */
-#define PATIENCE_NS 1000000ul
+#define RECLAIM_BATCH   32
+#define PATIENCE_ROUNDS 10 /* times to wait for pages that are being read */
+#define PATIENCE_NS     1000000ul
 
 static LOCK_CLASS(list_lock_class, "reclaim list");
-static struct spinlock list_lock = SPINLOCK_INIT(&list_lock_class); /* guards page->lru of cached pages, and the count */
+static struct spinlock list_lock =
+    SPINLOCK_INIT(&list_lock_class); /* guards page->lru of cached pages, and the count */
 static struct list all_cached = LIST_INIT(all_cached);
 static u64 n_cached;
 static u64 n_reclaimed; /* atomic */

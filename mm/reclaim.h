@@ -15,8 +15,10 @@ struct page *frame_alloc_reclaim(unsigned flags);
 /* Tries to free at least `want` frames. => frames freed. Same rules. */
 u64 reclaim_pages(u64 want);
 
-void reclaim_list_add(struct page *page);    /* page was added to a cache */
-void reclaim_list_remove(struct page *page); /* page leaves its cache, or can never be taken back (files in memory); page locked. Twice does no harm. */
-u64 reclaim_total(void);                     /* pages reclaimed since boot */
+void reclaim_list_add(struct page *page); /* page was added to a cache */
+void reclaim_list_remove(
+    struct page *
+        page); /* page leaves its cache, or can never be taken back (files in memory); page locked. Twice does no harm. */
+u64 reclaim_total(void); /* pages reclaimed since boot */
 
 #endif

@@ -18,10 +18,10 @@
 #include "mm/mapped_file.h"
 
 /* Protection, as PROT_* of mmap(2). */
-#define PROT_NONE 0u
-#define PROT_READ 1u
+#define PROT_NONE  0u
+#define PROT_READ  1u
 #define PROT_WRITE 2u
-#define PROT_EXEC 4u
+#define PROT_EXEC  4u
 
 enum vma_flag {
     VMA_SHARED = 1u << 0,
@@ -32,47 +32,48 @@ enum vma_flag {
     VMA_RANDOM = 1u << 5,     /* MADV_RANDOM */
     VMA_LOCKED = 1u << 6,
     VMA_NORESERVE = 1u << 7,
-    VMA_DETACHED = 1u << 8,   /* no longer in the tree */
-    VMA_FRESH = 1u << 9,      /* not yet in the tree; only while an edit is open */
+    VMA_DETACHED = 1u << 8, /* no longer in the tree */
+    VMA_FRESH = 1u << 9,    /* not yet in the tree; only while an edit is open */
 };
 
 struct vma {
-    u64 start, end;            /* bytes, page-aligned, [start, end) */
+    u64 start, end; /* bytes, page-aligned, [start, end) */
     u32 prot, flags;
-    struct mapped_file *file;  /* NULL: anonymous; one reference */
-    pgoff_t pgoff;             /* file page at start */
+    struct mapped_file *file; /* NULL: anonymous; one reference */
+    pgoff_t pgoff;            /* file page at start */
     struct mm *mm;
-    struct rwsem lock;         /* see above; faults take it shared under fault_lock=vma */
-    struct list mapping_link;  /* cache->mappings, under cache->map_lock */
-    u64 lineage;               /* the mmap() it comes from, or was merged into: pieces of one area have the same */
-    bool owns_anon;            /* has (had) anonymous pages of its own: then it merges only within its lineage */
-    struct list edit_link;     /* lists of an edit, mmap_lock exclusive */
-    struct deferred deferred;  /* freed after a grace period */
+    struct rwsem lock;        /* see above; faults take it shared under fault_lock=vma */
+    struct list mapping_link; /* cache->mappings, under cache->map_lock */
+    u64 lineage; /* the mmap() it comes from, or was merged into: pieces of one area have the same */
+    bool
+        owns_anon; /* has (had) anonymous pages of its own: then it merges only within its lineage */
+    struct list edit_link;    /* lists of an edit, mmap_lock exclusive */
+    struct deferred deferred; /* freed after a grace period */
 };
 
 struct mm {
     struct pt_space space;
     struct range_tree vmas;
     struct rwsem mmap_lock;
-    u64 change_count;          /* moved by every change of tree or VMA, under mmap_lock exclusive */
-    u64 n_vmas, total_pages;   /* mmap_lock */
-    u64 last_lineage;          /* mmap_lock exclusive */
-    u64 rss_anon, rss_file;    /* pages; atomic */
-    u64 brk_start, brk_end;    /* mmap_lock */
-    u64 mmap_top;              /* addresses go down from here */
+    u64 change_count;        /* moved by every change of tree or VMA, under mmap_lock exclusive */
+    u64 n_vmas, total_pages; /* mmap_lock */
+    u64 last_lineage;        /* mmap_lock exclusive */
+    u64 rss_anon, rss_file;  /* pages; atomic */
+    u64 brk_start, brk_end;  /* mmap_lock */
+    u64 mmap_top;            /* addresses go down from here */
     u64 stack_top, arg_start, arg_end, env_start, env_end, auxv_start, auxv_end;
     u64 stack_limit_bytes;
     u64 limit_as_pages, limit_data_pages; /* RLIMIT_AS, RLIMIT_DATA; mmap_lock */
-    u32 future_lock;           /* MCL_* of mlockall while MCL_FUTURE holds, else 0; mmap_lock */
-    s32 users;                 /* tasks; the last one unmaps everything */
-    void *owner;               /* struct process, for messages */
+    u32 future_lock; /* MCL_* of mlockall while MCL_FUTURE holds, else 0; mmap_lock */
+    s32 users;       /* tasks; the last one unmaps everything */
+    void *owner;     /* struct process, for messages */
 };
 
-void mm_rooms_init(void);            /* once at boot, after slab_init: the slabs */
+void mm_rooms_init(void); /* once at boot, after slab_init: the slabs */
 /* Empty; one user; mmap_top, stack_top and the stack limit as a program without other wishes has them. NULL when out of memory */
 struct mm *mm_create(void);
 void mm_get(struct mm *mm);
-void mm_put(struct mm *mm);          /* the last user unmaps and frees all. May sleep; no mmap_lock held. */
+void mm_put(struct mm *mm); /* the last user unmaps and frees all. May sleep; no mmap_lock held. */
 
 /* The resource limits that hold for the space from now on, bytes, ~0: none. Takes mmap_lock. */
 void mm_set_limits(struct mm *mm, u64 as_bytes, u64 data_bytes, u64 stack_bytes);

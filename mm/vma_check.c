@@ -20,7 +20,7 @@ static bool is_on_file_list(const struct vma *wanted)
     bool found = false;
 
     mutex_lock(&cache->map_lock);
-    list_for_each(vma, &cache->mappings, mapping_link)
+    list_for_each (vma, &cache->mappings, mapping_link)
         found |= vma == wanted;
     mutex_unlock(&cache->map_lock);
     return found;

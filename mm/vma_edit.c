@@ -87,7 +87,7 @@ static void vma_free(struct deferred *deferred)
 void vma_bury(struct list *dead)
 {
     struct vma *vma, *next;
-    list_for_each_safe(vma, next, dead, edit_link) {
+    list_for_each_safe (vma, next, dead, edit_link) {
         list_del(&vma->edit_link);
         if (vma->file)
             mapped_file_put(vma->file);
@@ -122,8 +122,13 @@ struct vma *vma_edit_new(struct vma_edit *edit, u64 start, u64 end, u32 prot, u3
     struct vma *vma = alloc_or_reclaim(vma_cache);
     if (!vma)
         return NULL;
-    *vma = (struct vma){.start = start, .end = end, .prot = prot, .flags = flags | VMA_FRESH,
-                        .file = file, .pgoff = pgoff, .mm = edit->mm,
+    *vma = (struct vma){.start = start,
+                        .end = end,
+                        .prot = prot,
+                        .flags = flags | VMA_FRESH,
+                        .file = file,
+                        .pgoff = pgoff,
+                        .mm = edit->mm,
                         .lineage = ++edit->mm->last_lineage};
     rwsem_init(&vma->lock, &vma_lock_class, "vma lock");
     list_init(&vma->mapping_link);
@@ -281,7 +286,7 @@ static u64 data_pages_of(const struct list *vmas)
 {
     const struct vma *vma;
     u64 pages = 0;
-    list_for_each(vma, vmas, edit_link)
+    list_for_each (vma, vmas, edit_link)
         pages += counts_as_data(vma) ? vma_pages(vma) : 0;
     return pages;
 }
@@ -301,7 +306,8 @@ static bool exceeds_limits(const struct vma_edit *edit)
     const struct mm *mm = edit->mm;
     if (edit->total_pages > mm->total_pages && edit->total_pages > mm->limit_as_pages)
         return true;
-    return mm->limit_data_pages != ~0ul && data_pages_of(&edit->added) > data_pages_of(&edit->removed) &&
+    return mm->limit_data_pages != ~0ul &&
+           data_pages_of(&edit->added) > data_pages_of(&edit->removed) &&
            data_pages(edit) > mm->limit_data_pages;
 }
 
@@ -339,7 +345,7 @@ static void detach(struct vma_edit *edit, struct vma *old)
     if (!old->owns_anon)
         return;
     struct vma *vma;
-    list_for_each(vma, &edit->added, edit_link) {
+    list_for_each (vma, &edit->added, edit_link) {
         if (vma->lineage == old->lineage && vma->start < old->end && old->start < vma->end)
             WRITE_ONCE(vma->owns_anon, true);
     }
@@ -352,7 +358,7 @@ int vma_edit_commit(struct vma_edit *edit)
 
     if ((edit->txn.count > MAX_MAP_COUNT && edit->txn.count > mm->n_vmas) || exceeds_limits(edit))
         return -ENOMEM;
-    list_for_each(vma, &edit->added, edit_link) {
+    list_for_each (vma, &edit->added, edit_link) {
         vma->flags &= ~VMA_FRESH;
         link_mapping(vma);
     }
@@ -363,7 +369,7 @@ int vma_edit_commit(struct vma_edit *edit)
     WRITE_ONCE(mm->change_count, mm->change_count + 1);
     range_txn_commit(&edit->txn);
     edit->is_committed = true;
-    list_for_each(vma, &edit->removed, edit_link)
+    list_for_each (vma, &edit->removed, edit_link)
         detach(edit, vma);
     return 0;
 }
@@ -378,7 +384,7 @@ void vma_edit_close(struct vma_edit *edit, struct list *dead)
 {
     if (edit->is_committed) {
         struct vma *vma;
-        list_for_each(vma, &edit->removed, edit_link)
+        list_for_each (vma, &edit->removed, edit_link)
             vma_unlink_mapping(vma);
         if (edit->held)
             rwsem_write_unlock(&edit->held->lock);

@@ -27,11 +27,12 @@
 struct vma_edit {
     struct mm *mm;
     struct range_txn txn;
-    struct list removed;   /* leave the tree */
-    struct list added;     /* VMA_FRESH until the commit */
-    struct list dropped;   /* fresh ones merged away again */
-    struct vma *held;      /* its lock is held exclusive from commit to close: its range is still being worked on */
-    u64 total_pages;       /* as they will be */
+    struct list removed; /* leave the tree */
+    struct list added;   /* VMA_FRESH until the commit */
+    struct list dropped; /* fresh ones merged away again */
+    struct vma *
+        held; /* its lock is held exclusive from commit to close: its range is still being worked on */
+    u64 total_pages; /* as they will be */
     bool is_committed;
 };
 

@@ -24,9 +24,9 @@
 
 struct pages_work {
     struct mm *mm;
-    const struct vma *vma;  /* protect: the area with its new protection */
+    const struct vma *vma; /* protect: the area with its new protection */
     struct tlb_batch batch;
-    u64 anon, file;         /* entries taken away since the counters were settled */
+    u64 anon, file; /* entries taken away since the counters were settled */
 };
 
 /* ---- Zap ---- */

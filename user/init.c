@@ -25,8 +25,13 @@
 #define SIGNAL_STATUS_BASE 128
 #define GRACE_TENTHS       10 /* between SIGTERM and SIGKILL at the end */
 
-static char *const environment[] = {"PATH=/bin:/sbin:/usr/bin:/tests", "HOME=/root", "USER=root",
-                                    "LOGNAME=root", "SHELL=" SHELL, "TERM=vt100", NULL};
+static char *const environment[] = {"PATH=/bin:/sbin:/usr/bin:/tests",
+                                    "HOME=/root",
+                                    "USER=root",
+                                    "LOGNAME=root",
+                                    "SHELL=" SHELL,
+                                    "TERM=vt100",
+                                    NULL};
 
 /* What waits in the mask for sigwaitinfo: children, and the orders of halt, poweroff, reboot. */
 static sigset_t orders(void)

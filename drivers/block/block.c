@@ -64,8 +64,7 @@ static struct block_device *registry_find_locked(const char *name)
 {
     struct block_device *device;
 
-    list_for_each(device, &registry, all_link)
-    {
+    list_for_each (device, &registry, all_link) {
         if (strcmp(device->name, name) == 0)
             return device;
     }
@@ -130,8 +129,7 @@ struct block_device *block_device_find_dev(u32 dev)
     struct block_device *device, *found = NULL;
     bool irqs_on = spin_lock_irq(&registry_lock);
 
-    list_for_each(device, &registry, all_link)
-    {
+    list_for_each (device, &registry, all_link) {
         if (device->dev == dev) {
             found = device;
             break;
@@ -146,7 +144,8 @@ void block_for_each(void (*fn)(struct block_device *device, void *ctx), void *ct
     struct block_device *device;
     bool irqs_on = spin_lock_irq(&registry_lock);
 
-    list_for_each(device, &registry, all_link) fn(device, ctx);
+    list_for_each (device, &registry, all_link)
+        fn(device, ctx);
     spin_unlock_irq(&registry_lock, irqs_on);
 }
 

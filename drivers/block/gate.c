@@ -298,8 +298,7 @@ static struct block_request *held_take(struct gate *gate, unsigned index)
     struct block_request *request, *found = NULL;
     bool irqs_on = spin_lock_irq(&gate->lock);
 
-    list_for_each(request, &gate->held, link)
-    {
+    list_for_each (request, &gate->held, link) {
         if (index-- == 0) {
             found = request;
             break;

@@ -25,7 +25,8 @@ struct gate_delay {
     u64 bandwidth; /* bytes per second, 0 = infinite; all three zero = no delay */
 };
 
-#define GATE_MAX_DELAY_NS (3600ul * 1000000000ul) /* an hour: sums of times stay far from wrapping */
+#define GATE_MAX_DELAY_NS \
+    (3600ul * 1000000000ul) /* an hour: sums of times stay far from wrapping */
 
 /* For requests that pass from now on. => 0, -ENOMEM, -EINVAL: a time above GATE_MAX_DELAY_NS. Any
  * context, never sleeps. */

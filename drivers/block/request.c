@@ -227,8 +227,7 @@ void block_request_finish(struct block_request *request)
 
     if (part)
         bio_end_part(part, error);
-    list_for_each_safe(bio, next, &bios, link)
-    {
+    list_for_each_safe (bio, next, &bios, link) {
         list_del(&bio->link);
         bio_end_part(bio, error);
     }

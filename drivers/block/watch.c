@@ -25,8 +25,7 @@ static struct block_request *watch_oldest_locked(struct block_queue *queue)
 {
     struct block_request *request;
 
-    list_for_each(request, &queue->issued, issued_link)
-    {
+    list_for_each (request, &queue->issued, issued_link) {
         if (!request->was_reported)
             return request;
     }

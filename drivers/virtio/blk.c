@@ -101,7 +101,8 @@ static void blk_kill(struct virtio_blk *blk, const struct virtio_blk_queue *liar
         list_splice_tail(&lost, &queue->in_flight);
         spin_unlock_irq(&queue->lock, irqs_on);
     }
-    list_for_each(request, &lost, link) request->error = -EIO;
+    list_for_each (request, &lost, link)
+        request->error = -EIO;
     end_requests(&lost);
 }
 

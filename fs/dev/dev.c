@@ -9,10 +9,10 @@
 #include "kernel/log/log.h"
 #include "mm/core/slab.h"
 
-#define MEM_MAJOR 1
+#define MEM_MAJOR    1
 #define SERIAL_MAJOR 4
-#define TTY_MAJOR 5
-#define DISKS_MAX 16
+#define TTY_MAJOR    5
+#define DISKS_MAX    16
 
 struct char_device {
     struct text_file node;

@@ -98,17 +98,17 @@ static size_t show_stat(void *arg, char *buf, size_t size)
     }
     put_interrupts(&out);
     text_out_put(&out, "ctxt %lu\nbtime %lu\nprocesses %u\nprocs_running %u\nprocs_blocked 0\n",
-                 sched_switch_count(), (clock_wall_ns() - clock_ns()) / NS_PER_S,
-                 counts.newest_pid, counts.wanting);
+                 sched_switch_count(), (clock_wall_ns() - clock_ns()) / NS_PER_S, counts.newest_pid,
+                 counts.wanting);
     return out.len;
 }
 
 /* ---- loadavg ---- */
 
-#define ONE        2048u /* fixed point */
-#define STEP_NS    (5 * NS_PER_S)
-#define STEPS_MAX  720 /* an hour: what was before counts no more */
-#define PER_CENT   100
+#define ONE       2048u /* fixed point */
+#define STEP_NS   (5 * NS_PER_S)
+#define STEPS_MAX 720 /* an hour: what was before counts no more */
+#define PER_CENT  100
 
 /* What is left of an average after 5 s: 2048 / e^(5/60), e^(5/300), e^(5/900). */
 static const u32 kept[] = {1884, 2014, 2037};

@@ -19,9 +19,9 @@
 #include "lib/string.h"
 #include "mm/core/slab.h"
 
-#define KIB_PER_PAGE      (PAGE_SIZE / 1024)
-#define DISKS_MAX         32
-#define PATH_BYTES        64
+#define KIB_PER_PAGE (PAGE_SIZE / 1024)
+#define DISKS_MAX    32
+#define PATH_BYTES   64
 
 static size_t show_number(char *buf, size_t size, u64 value)
 {

@@ -41,15 +41,13 @@ static struct tmpfs_entry *find_entry(const struct tmpfs_node *node, const char 
     struct tmpfs_entry *entry;
 
     if (!node->buckets) {
-        list_for_each(entry, &node->entries, link)
-        {
+        list_for_each (entry, &node->entries, link) {
             if (has_name(entry, name, len))
                 return entry;
         }
         return NULL;
     }
-    list_for_each(entry, &node->buckets[bucket_of(node, name, len)], hash_link)
-    {
+    list_for_each (entry, &node->buckets[bucket_of(node, name, len)], hash_link) {
         if (has_name(entry, name, len))
             return entry;
     }
@@ -76,7 +74,8 @@ static void grow_buckets(struct tmpfs_node *node)
     kfree(node->buckets);
     node->buckets = buckets;
     node->n_buckets = n;
-    list_for_each(entry, &node->entries, link) hash_entry(node, entry);
+    list_for_each (entry, &node->entries, link)
+        hash_entry(node, entry);
 }
 
 static struct tmpfs_entry *entry_alloc(const char *name, size_t len)
@@ -186,8 +185,7 @@ static int dir_iterate(struct inode *dir, u64 *pos, dir_emit emit, void *ctx)
             return 0;
         *pos = POS_FIRST_ENTRY;
     }
-    list_for_each(entry, &tmpfs_node(dir)->entries, link)
-    {
+    list_for_each (entry, &tmpfs_node(dir)->entries, link) {
         const struct inode *inode = entry->inode;
 
         if (entry->cookie < *pos)
@@ -366,8 +364,7 @@ void tmpfs_dir_empty(struct inode *dir)
 {
     struct tmpfs_entry *entry, *next;
 
-    list_for_each_safe(entry, next, &tmpfs_node(dir)->entries, link)
-    {
+    list_for_each_safe (entry, next, &tmpfs_node(dir)->entries, link) {
         struct inode *inode = entry->inode;
 
         if (inode_is_dir(inode))

@@ -217,9 +217,8 @@ static const struct {
     bool is_extension;
     void (*edit)(struct tty *tty);
 } edit_keys[] = {
-    {VERASE, false, erase_character}, {VKILL, false, kill_line},
-    {VWERASE, true, erase_word},      {VREPRINT, true, reprint},
-    {VLNEXT, true, literal_follows},
+    {VERASE, false, erase_character}, {VKILL, false, kill_line},       {VWERASE, true, erase_word},
+    {VREPRINT, true, reprint},        {VLNEXT, true, literal_follows},
 };
 
 /* => whether the character was an order to edit */
@@ -236,7 +235,8 @@ static bool edit(struct tty *tty, u8 c)
 
 static void canonical(struct tty *tty, u8 c)
 {
-    bool ends_line = c == '\n' || is_key(tty, VEOL, c) || (has(tty, IEXTEN) && is_key(tty, VEOL2, c));
+    bool ends_line =
+        c == '\n' || is_key(tty, VEOL, c) || (has(tty, IEXTEN) && is_key(tty, VEOL2, c));
 
     if (edit(tty, c))
         return;

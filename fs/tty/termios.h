@@ -9,8 +9,23 @@
 
 /* Places in control[] */
 enum termios_control {
-    VINTR, VQUIT, VERASE, VKILL, VEOF, VTIME, VMIN, VSWTC, VSTART, VSTOP, VSUSP, VEOL, VREPRINT,
-    VDISCARD, VWERASE, VLNEXT, VEOL2,
+    VINTR,
+    VQUIT,
+    VERASE,
+    VKILL,
+    VEOF,
+    VTIME,
+    VMIN,
+    VSWTC,
+    VSTART,
+    VSTOP,
+    VSUSP,
+    VEOL,
+    VREPRINT,
+    VDISCARD,
+    VWERASE,
+    VLNEXT,
+    VEOL2,
     TERMIOS_CONTROLS = 19,
 };
 #define CONTROL_NONE 0 /* in control[]: no character has this job */

@@ -25,10 +25,19 @@ static const struct termios usual_settings = {
     .output = OPOST | ONLCR,
     .control_modes = B115200 | CS8 | CREAD | HUPCL,
     .line = ISIG | ICANON | ECHO | ECHOE | ECHOK | ECHOCTL | ECHOKE | IEXTEN,
-    .control = {[VINTR] = CTRL('C'), [VQUIT] = CTRL('\\'), [VERASE] = 0x7f, [VKILL] = CTRL('U'),
-                [VEOF] = CTRL('D'), [VMIN] = 1, [VSTART] = CTRL('Q'), [VSTOP] = CTRL('S'),
-                [VSUSP] = CTRL('Z'), [VREPRINT] = CTRL('R'), [VDISCARD] = CTRL('O'),
-                [VWERASE] = CTRL('W'), [VLNEXT] = CTRL('V')},
+    .control = {[VINTR] = CTRL('C'),
+                [VQUIT] = CTRL('\\'),
+                [VERASE] = 0x7f,
+                [VKILL] = CTRL('U'),
+                [VEOF] = CTRL('D'),
+                [VMIN] = 1,
+                [VSTART] = CTRL('Q'),
+                [VSTOP] = CTRL('S'),
+                [VSUSP] = CTRL('Z'),
+                [VREPRINT] = CTRL('R'),
+                [VDISCARD] = CTRL('O'),
+                [VWERASE] = CTRL('W'),
+                [VLNEXT] = CTRL('V')},
 };
 
 void tty_init(struct tty *tty, u64 device, void (*send)(const char *text, size_t len))
@@ -48,9 +57,9 @@ void tty_init(struct tty *tty, u64 device, void (*send)(const char *text, size_t
 
 /* How a read waits: for how many characters, and until when. */
 struct read_wait {
-    u32 wanted;          /* raw mode: 0 never waits for more than the first one, see total_ns */
-    u64 total_ns;        /* deadline from the beginning on; 0: none */
-    u64 between_ns;      /* from one character to the next; 0: no limit */
+    u32 wanted;     /* raw mode: 0 never waits for more than the first one, see total_ns */
+    u64 total_ns;   /* deadline from the beginning on; 0: none */
+    u64 between_ns; /* from one character to the next; 0: no limit */
     bool returns_at_once;
 };
 

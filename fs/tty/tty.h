@@ -38,14 +38,15 @@ struct tty {
     struct mutex lock; /* guards all that follows */
     struct termios termios;
     struct winsize size;
-    u16 input[TTY_INPUT_CHARACTERS]; /* [tail, committed) may be read, [committed, head) is edited */
-    u32 head, committed, tail;       /* count up; positions modulo the size */
-    u32 lines;                       /* line ends in [tail, head) */
-    u32 column;                      /* of the cursor */
-    u32 line_column;                 /* where the line that is edited began */
-    bool next_is_literal;            /* after ^V */
-    bool is_stopped;                 /* after ^S */
-    u32 session, foreground;         /* 0: none */
+    u16 input
+        [TTY_INPUT_CHARACTERS]; /* [tail, committed) may be read, [committed, head) is edited */
+    u32 head, committed, tail;  /* count up; positions modulo the size */
+    u32 lines;                  /* line ends in [tail, head) */
+    u32 column;                 /* of the cursor */
+    u32 line_column;            /* where the line that is edited began */
+    bool next_is_literal;       /* after ^V */
+    bool is_stopped;            /* after ^S */
+    u32 session, foreground;    /* 0: none */
 
     struct wait_queue readable; /* readers, and pollers of both kinds */
     struct wait_queue started;  /* writers that wait for ^Q */
@@ -63,7 +64,7 @@ struct tty_jobs {
     u32 (*group)(void);
     bool (*leads_session)(void);
     void (*terminal_taken)(void); /* the terminal is the caller's session's now; it leads it */
-    bool (*ignores)(u32 signal); /* ignored or blocked */
+    bool (*ignores)(u32 signal);  /* ignored or blocked */
     bool (*group_is_orphaned)(u32 group);
     u32 (*session_of_group)(u32 group);          /* 0: there is no such group */
     void (*signal_group)(u32 group, u32 signal); /* none of that number: nothing happens */
@@ -110,7 +111,7 @@ void tty_receive_now(struct tty *tty, const u8 *bytes, size_t n);
 /* Lock held. Takes up to len characters that may be read out of the buffer: in canonical mode at
  * most one line. *line_ended: it was taken to its end, or an end of file was met. => how many */
 size_t tty_take_locked(struct tty *tty, char *buf, size_t len, bool *line_ended);
-u32 tty_readable_locked(const struct tty *tty); /* characters that may be read now */
+u32 tty_readable_locked(const struct tty *tty);   /* characters that may be read now */
 bool tty_has_input_locked(const struct tty *tty); /* canonical: a line; else: a character */
 void tty_discard_input_locked(struct tty *tty);
 /* The mode has just changed from or to canonical: what was typed stays readable. */
@@ -118,7 +119,7 @@ void tty_mode_changed_locked(struct tty *tty);
 
 /* output.c. Lock held; may sleep. */
 void tty_output_locked(struct tty *tty, const char *text, size_t len);
-void tty_echo_locked(struct tty *tty, u8 c);      /* as ECHO and ECHOCTL say */
+void tty_echo_locked(struct tty *tty, u8 c);                 /* as ECHO and ECHOCTL say */
 u32 tty_echo_width(const struct tty *tty, u8 c, u32 column); /* columns that the echo takes */
 void tty_send_raw_locked(struct tty *tty, const char *text);
 

@@ -3,6 +3,7 @@
  * A file that uses them ends with SMAP_SITES_END(name), and begins its table with
  * SMAP_SITES_BEGIN(name).
  */
+/* clang-format off */
 #ifndef KERNEL_CPU_SMAP_H
 #define KERNEL_CPU_SMAP_H
 

@@ -16,14 +16,16 @@
 
 cpumask_t sched_allowed_cpus(const struct task *task)
 {
-    cpumask_t online = atomic_load(&sched_online_mask), allowed = READ_ONCE(task->allowed_cpus) & online;
+    cpumask_t online = atomic_load(&sched_online_mask),
+              allowed = READ_ONCE(task->allowed_cpus) & online;
     return allowed ? allowed : online;
 }
 
 bool sched_is_on_forbidden_cpu(void)
 {
     const struct task *me = task_current();
-    return READ_ONCE(me->allowed_cpus) && !me->is_pinned && !(sched_allowed_cpus(me) & 1ul << cpu_index());
+    return READ_ONCE(me->allowed_cpus) && !me->is_pinned &&
+           !(sched_allowed_cpus(me) & 1ul << cpu_index());
 }
 
 void sched_leave_forbidden_cpu(void)

@@ -156,8 +156,7 @@ static struct task *first_locked(struct run_queue *rq, unsigned cpu)
 {
     struct task *task;
 
-    list_for_each(task, &rq->tasks, run_link)
-    {
+    list_for_each (task, &rq->tasks, run_link) {
         if (queue_of(cpu) == rq || may_move(task, cpu))
             return task;
     }

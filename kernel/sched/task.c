@@ -41,8 +41,7 @@ static struct task *find_locked(u32 pid)
 {
     struct task *task;
 
-    list_for_each(task, &all_tasks, all_link)
-    {
+    list_for_each (task, &all_tasks, all_link) {
         if (task->pid == pid)
             return task;
     }
@@ -89,7 +88,8 @@ void task_for_each_unlocked(void (*fn)(struct task *task, void *ctx), void *ctx)
 {
     struct task *task;
 
-    list_for_each(task, &all_tasks, all_link) fn(task, ctx);
+    list_for_each (task, &all_tasks, all_link)
+        fn(task, ctx);
 }
 
 void task_for_each(void (*fn)(struct task *task, void *ctx), void *ctx)

@@ -58,17 +58,17 @@ struct task {
     u32 on_cpu;     /* its stack is in use on `cpu`; cleared by the task that follows it there */
     bool is_pinned; /* never moved to another CPU */
     cpumask_t allowed_cpus; /* 0: all; kernel/sched/affinity.h */
-    bool is_idle;   /* a CPU's first task: never queued, runs when nothing else does */
+    bool is_idle;           /* a CPU's first task: never queued, runs when nothing else does */
     struct spinlock run_lock;
     struct list run_link; /* run queue; guarded by that queue's lock */
     struct list all_link; /* list of all tasks */
     u64 slice_end_ns;
 
-    bool sleep_prepared;    /* between sched_sleep_prepare and sched_sleep; guarded by run_lock */
-    bool wake_pending;      /* a wake-up came between prepare and sleep; guarded by run_lock */
-    bool has_exited;        /* exit_code is valid; joiners go on */
-    u32 kill_pending;       /* a fatal signal is pending: killable sleeps end; set by task_kill() */
-    u32 signal_pending;     /* a signal waits to be handled: interruptible sleeps end; set by kernel/task */
+    bool sleep_prepared; /* between sched_sleep_prepare and sched_sleep; guarded by run_lock */
+    bool wake_pending;   /* a wake-up came between prepare and sleep; guarded by run_lock */
+    bool has_exited;     /* exit_code is valid; joiners go on */
+    u32 kill_pending;    /* a fatal signal is pending: killable sleeps end; set by task_kill() */
+    u32 signal_pending; /* a signal waits to be handled: interruptible sleeps end; set by kernel/task */
     u32 pagefault_disabled; /* > 0: user-memory faults go straight to the exception table */
     u32 mmap_lock_held;     /* debugging aid: modes of mmap_lock held by this task */
 
@@ -86,8 +86,8 @@ struct task {
     int exit_code;
     void (*on_exit)(struct task *task); /* called in the dying task, for its owner room */
     struct deferred death;              /* gives the stack back once the CPU has left it */
-    u32 sync_id;                /* what seeded yields know it by: its pid, unless a test gives it another */
-    u64 sync_rng;               /* how many sync points it came by while a seed was set */
+    u32 sync_id;  /* what seeded yields know it by: its pid, unless a test gives it another */
+    u64 sync_rng; /* how many sync points it came by while a seed was set */
     struct lock_held_list held; /* lock-order checker; empty in release builds */
 };
 
@@ -137,7 +137,7 @@ static inline bool task_signal_is_pending(const struct task *task)
     return READ_ONCE(task->kill_pending) || READ_ONCE(task->signal_pending);
 }
 void task_for_each(void (*fn)(struct task *task, void *ctx),
-                   void *ctx);   /* under the list lock: fn must not sleep */
+                   void *ctx); /* under the list lock: fn must not sleep */
 /* Set by kernel/task: numbers that no new task may get although no task has them (a zombie's, a group's). May take spinlocks. */
 void task_set_pid_filter(bool (*is_used)(u32 pid));
 struct task *task_find(u32 pid); /* => with a reference, or NULL */

@@ -83,8 +83,7 @@ static void insert_locked(struct timer_queue *queue, struct timer *timer)
 {
     struct timer *other;
 
-    list_for_each(other, &queue->timers, link)
-    {
+    list_for_each (other, &queue->timers, link) {
         if (other->deadline_ns > timer->deadline_ns)
             break;
     }

@@ -148,8 +148,7 @@ static unsigned wake_up_to(struct wait_queue *queue, unsigned max, const void *k
     unsigned n = 0;
     bool irqs = spin_lock_irq(&queue->lock);
 
-    list_for_each_safe(w, next, &queue->waiters, link)
-    {
+    list_for_each_safe (w, next, &queue->waiters, link) {
         if (n == max)
             break;
         if (key && w->key != key)
@@ -203,8 +202,7 @@ bool wait_hand_off(struct wait_queue *queue, const void *key, void (*release)(co
     bool is_given = false;
     bool irqs = spin_lock_irq(&queue->lock);
 
-    list_for_each_safe(w, next, &queue->waiters, link)
-    {
+    list_for_each_safe (w, next, &queue->waiters, link) {
         if (w->key != key || (w->wants_handoff && is_given))
             continue;
         if (w->wants_handoff) {

@@ -43,8 +43,10 @@ struct waiter {
 };
 
 void wait_queue_init(struct wait_queue *queue);
-#define WAIT_QUEUE_INIT(name)                                                                      \
-    {.lock = SPINLOCK_INIT(&wait_queue_class), .waiters = LIST_INIT((name).waiters)}
+#define WAIT_QUEUE_INIT(name)                                                          \
+    {                                                                                  \
+        .lock = SPINLOCK_INIT(&wait_queue_class), .waiters = LIST_INIT((name).waiters) \
+    }
 extern struct lock_class wait_queue_class;
 
 void wait_begin(struct wait_queue *queue, struct waiter *w, const char *reason, u64 a, u64 b);

@@ -4,8 +4,8 @@
  */
 #include "kernel/syscall/syscall.h"
 
-#define CAP_LAST 40 /* CAP_CHECKPOINT_RESTORE */
-#define CAP_ALL ((1ul << (CAP_LAST + 1)) - 1)
+#define CAP_LAST  40 /* CAP_CHECKPOINT_RESTORE */
+#define CAP_ALL   ((1ul << (CAP_LAST + 1)) - 1)
 #define VERSION_1 0x19980330u /* 32 capabilities, one word of each set */
 #define VERSION_2 0x20071026u
 #define VERSION_3 0x20080522u
@@ -27,7 +27,8 @@ static unsigned words_of(u32 version)
     return version == VERSION_2 || version == VERSION_3 ? 2 : 0;
 }
 
-static const struct cap_words all[2] = {{(u32)CAP_ALL, (u32)CAP_ALL, 0}, {CAP_ALL >> 32, CAP_ALL >> 32, 0}};
+static const struct cap_words all[2] = {{(u32)CAP_ALL, (u32)CAP_ALL, 0},
+                                        {CAP_ALL >> 32, CAP_ALL >> 32, 0}};
 
 static bool exists(s32 pid)
 {
@@ -80,7 +81,8 @@ s64 sys_capset(const u64 *a)
     if (copy_from_user(wanted, a[1], words * sizeof(wanted[0])))
         return -EFAULT;
     for (unsigned i = 0; i < words; i++) {
-        if ((wanted[i].permitted & ~all[i].permitted) || (wanted[i].effective & ~wanted[i].permitted))
+        if ((wanted[i].permitted & ~all[i].permitted) ||
+            (wanted[i].effective & ~wanted[i].permitted))
             return -EPERM;
     }
     return 0;

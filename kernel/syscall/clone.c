@@ -14,7 +14,8 @@ s64 sys_fork(const u64 *a)
 s64 sys_vfork(const u64 *a)
 {
     (void)a;
-    return process_clone(&(struct clone_arguments){.flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD});
+    return process_clone(
+        &(struct clone_arguments){.flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD});
 }
 
 /* clone(flags, stack, parent_tid, child_tid, tls) */

@@ -346,14 +346,15 @@ s64 sys_fcntl(const u64 *a)
 #define MFD_NOEXEC_SEAL   8u
 #define MFD_EXEC          16u
 #define MFD_EITHER        (MFD_NOEXEC_SEAL | MFD_EXEC) /* they exclude each other */
-#define MFD_NAME_MAX      249 /* so that "memfd:" and it fit a name */
+#define MFD_NAME_MAX      249                          /* so that "memfd:" and it fit a name */
 
 s64 sys_memfd_create(const u64 *a)
 {
     char name[MFD_NAME_MAX + 1], shown[sizeof("/memfd: (deleted)") + MFD_NAME_MAX];
     u32 flags = a[1];
     int error;
-    if (flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EITHER) || (flags & MFD_EITHER) == MFD_EITHER)
+    if (flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EITHER) ||
+        (flags & MFD_EITHER) == MFD_EITHER)
         return -EINVAL;
     ssize_t n = copy_string_from_user(name, a[0], sizeof(name));
     if (n < 0)

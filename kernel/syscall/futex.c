@@ -8,10 +8,17 @@
 #include "kernel/syscall/timespec.h"
 
 enum {
-    FUTEX_WAIT = 0, FUTEX_WAKE = 1, FUTEX_REQUEUE = 3, FUTEX_CMP_REQUEUE = 4, FUTEX_WAKE_OP = 5, FUTEX_WAIT_BITSET = 9,
-    FUTEX_WAKE_BITSET = 10, FUTEX_PRIVATE_FLAG = 128, FUTEX_CLOCK_REALTIME = 256,
+    FUTEX_WAIT = 0,
+    FUTEX_WAKE = 1,
+    FUTEX_REQUEUE = 3,
+    FUTEX_CMP_REQUEUE = 4,
+    FUTEX_WAKE_OP = 5,
+    FUTEX_WAIT_BITSET = 9,
+    FUTEX_WAKE_BITSET = 10,
+    FUTEX_PRIVATE_FLAG = 128,
+    FUTEX_CLOCK_REALTIME = 256,
 };
-#define FUTEX_COMMAND_MASK (~(u32)(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME))
+#define FUTEX_COMMAND_MASK     (~(u32)(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME))
 #define ROBUST_LIST_HEAD_BYTES 24
 
 /* The deadline of a wait on clock_ns(). => 0, -EFAULT, -EINVAL */
@@ -61,22 +68,16 @@ s64 sys_futex(const u64 *a)
     if (moves && ((s32)a[2] < 0 || (s32)a[3] < 0))
         return -EINVAL;
     switch (command) {
-    case FUTEX_WAIT:
-        return wait(word, a, FUTEX_ANY_BITS, false, false);
-    case FUTEX_WAIT_BITSET:
-        return wait(word, a, third, true, is_realtime);
+    case FUTEX_WAIT: return wait(word, a, FUTEX_ANY_BITS, false, false);
+    case FUTEX_WAIT_BITSET: return wait(word, a, third, true, is_realtime);
     case FUTEX_WAKE:
-        return futex_wake(word, MAX(at_most(a[2]), 1u), FUTEX_ANY_BITS); /* 0 wakes one, as on Linux */
-    case FUTEX_WAKE_BITSET:
-        return futex_wake(word, MAX(at_most(a[2]), 1u), third);
-    case FUTEX_REQUEUE:
-        return futex_requeue(word, second, a[2], a[3], NULL);
-    case FUTEX_CMP_REQUEUE:
-        return futex_requeue(word, second, a[2], a[3], &third);
-    case FUTEX_WAKE_OP:
-        return futex_wake_op(word, second, at_most(a[2]), at_most(a[3]), third);
-    default: /* priority inheritance */
-        return -ENOSYS;
+        return futex_wake(word, MAX(at_most(a[2]), 1u),
+                          FUTEX_ANY_BITS); /* 0 wakes one, as on Linux */
+    case FUTEX_WAKE_BITSET: return futex_wake(word, MAX(at_most(a[2]), 1u), third);
+    case FUTEX_REQUEUE: return futex_requeue(word, second, a[2], a[3], NULL);
+    case FUTEX_CMP_REQUEUE: return futex_requeue(word, second, a[2], a[3], &third);
+    case FUTEX_WAKE_OP: return futex_wake_op(word, second, at_most(a[2]), at_most(a[3]), third);
+    default: /* priority inheritance */ return -ENOSYS;
     }
 }
 

@@ -12,8 +12,8 @@
 #define UTS_FIELD 65
 
 struct utsname {
-    char sysname[UTS_FIELD], nodename[UTS_FIELD], release[UTS_FIELD], version[UTS_FIELD], machine[UTS_FIELD],
-        domain[UTS_FIELD];
+    char sysname[UTS_FIELD], nodename[UTS_FIELD], release[UTS_FIELD], version[UTS_FIELD],
+        machine[UTS_FIELD], domain[UTS_FIELD];
 };
 
 s64 sys_uname(const u64 *a)
@@ -56,8 +56,8 @@ s64 sys_sysinfo(const u64 *a)
 
 #define RANDOM_CHUNK 64
 
-#define GRND_ALL     7u /* NONBLOCK, RANDOM, INSECURE: all the same here */
-#define GRND_EITHER  6u /* RANDOM and INSECURE exclude each other */
+#define GRND_ALL    7u /* NONBLOCK, RANDOM, INSECURE: all the same here */
+#define GRND_EITHER 6u /* RANDOM and INSECURE exclude each other */
 
 /* Good enough for hash seeds and temporary names, not for keys. */
 s64 sys_getrandom(const u64 *a)
@@ -84,22 +84,17 @@ int syscall_clock_read(s32 id, u64 *ns)
     u64 user_ns, system_ns;
     switch (id) {
     case CLOCK_REALTIME:
-    case CLOCK_REALTIME_COARSE:
-        *ns = clock_wall_ns();
-        return 0;
+    case CLOCK_REALTIME_COARSE: *ns = clock_wall_ns(); return 0;
     case CLOCK_MONOTONIC:
     case CLOCK_MONOTONIC_RAW:
     case CLOCK_MONOTONIC_COARSE:
-    case CLOCK_BOOTTIME:
-        *ns = clock_ns();
-        return 0;
+    case CLOCK_BOOTTIME: *ns = clock_ns(); return 0;
     case CLOCK_PROCESS_CPUTIME:
     case CLOCK_THREAD_CPUTIME:
         task_times(task_current(), &user_ns, &system_ns);
         *ns = user_ns + system_ns;
         return 0;
-    default:
-        return -EINVAL;
+    default: return -EINVAL;
     }
 }
 
@@ -143,7 +138,8 @@ s64 sys_time(const u64 *a)
 s64 sys_getcpu(const u64 *a)
 {
     u32 cpu = cpu_index(), node = 0;
-    if ((a[0] && copy_to_user(a[0], &cpu, sizeof(cpu))) || (a[1] && copy_to_user(a[1], &node, sizeof(node))))
+    if ((a[0] && copy_to_user(a[0], &cpu, sizeof(cpu))) ||
+        (a[1] && copy_to_user(a[1], &node, sizeof(node))))
         return -EFAULT;
     return 0;
 }

@@ -5,7 +5,7 @@
 #include "kernel/task/signal.h"
 #include "mm/file_read.h"
 
-#define IOV_MAX 1024
+#define IOV_MAX      1024
 #define RW_MAX_BYTES 0x7ffff000ul /* one call transfers at most this much */
 #define IOV_ON_STACK 8
 
@@ -35,7 +35,8 @@ static s64 transfer_one(u64 fd, u64 buf, u64 len, transfer_fn transfer)
     if (!file)
         return result;
     if (may(file, transfer))
-        result = user_range_is_ok(buf, len) ? transfer(file, buf, MIN(len, RW_MAX_BYTES), NULL) : -EFAULT;
+        result = user_range_is_ok(buf, len) ? transfer(file, buf, MIN(len, RW_MAX_BYTES), NULL)
+                                            : -EFAULT;
     file_put(file);
     return result;
 }
@@ -62,7 +63,8 @@ static s64 transfer_at(u64 fd, u64 buf, u64 len, s64 pos, transfer_fn transfer)
     if (!file->ops->is_seekable)
         result = -ESPIPE;
     else if (may(file, transfer))
-        result = user_range_is_ok(buf, len) ? transfer(file, buf, MIN(len, RW_MAX_BYTES), &at) : -EFAULT;
+        result =
+            user_range_is_ok(buf, len) ? transfer(file, buf, MIN(len, RW_MAX_BYTES), &at) : -EFAULT;
     file_put(file);
     return result;
 }
@@ -100,7 +102,8 @@ static int get_iovecs(u64 user_iov, u64 count, struct iovec *few, struct iovec *
 }
 
 /* => bytes, or an error with nothing transferred */
-static s64 transfer_all(struct file *file, const struct iovec *iov, u64 count, u64 *pos, transfer_fn transfer)
+static s64 transfer_all(struct file *file, const struct iovec *iov, u64 count, u64 *pos,
+                        transfer_fn transfer)
 {
     s64 done = 0, n = 0;
     for (u64 i = 0; i < count; i++) {
@@ -118,7 +121,8 @@ static s64 transfer_all(struct file *file, const struct iovec *iov, u64 count, u
  * By the file's own position: the lock is kept for the whole vector, so that two vectors written through one open file
  * never mix, also in pipes and on terminals. Their readers only wait for bytes, and take no lock.
  */
-static s64 transfer_all_locked(struct file *file, const struct iovec *iov, u64 count, transfer_fn transfer)
+static s64 transfer_all_locked(struct file *file, const struct iovec *iov, u64 count,
+                               transfer_fn transfer)
 {
     bool seeks = file->ops->is_seekable;
     if (!seeks && (transfer == file_read || count < 2))
@@ -135,7 +139,8 @@ static s64 transfer_all_locked(struct file *file, const struct iovec *iov, u64 c
 #define RWF_IGNORED (RWF_HIPRI | RWF_DSYNC | RWF_SYNC)
 
 /* pos NULL: the file's own position. */
-static s64 transfer_vector_flags(u64 fd, u64 user_iov, u64 count, u64 *pos, u32 flags, transfer_fn transfer)
+static s64 transfer_vector_flags(u64 fd, u64 user_iov, u64 count, u64 *pos, u32 flags,
+                                 transfer_fn transfer)
 {
     struct iovec few[IOV_ON_STACK], *iov;
     struct file *file = syscall_file(fd);
@@ -238,10 +243,8 @@ static s64 control(struct file *file, const u64 *a)
 {
     switch ((u32)a[1]) {
     case FIOCLEX:
-    case FIONCLEX:
-        return MIN(fd_flags(process_current()->files, a[0], (u32)a[1] == FIOCLEX), 0);
-    case FIONBIO:
-        return set_nonblocking(file, a[2]);
+    case FIONCLEX: return MIN(fd_flags(process_current()->files, a[0], (u32)a[1] == FIOCLEX), 0);
+    case FIONBIO: return set_nonblocking(file, a[2]);
     case FIONREAD:
         if (inode_is(file->inode, S_IFREG))
             return bytes_left(file, a[2]);
@@ -308,14 +311,17 @@ struct cachestat {
     u64 nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
 };
 
-static void count_cached(struct page_cache *cache, const struct cachestat_range *range, struct cachestat *stat)
+static void count_cached(struct page_cache *cache, const struct cachestat_range *range,
+                         struct cachestat *stat)
 {
     struct page *pages[32];
     pgoff_t first = range->off / PAGE_SIZE;
-    u64 end = range->len == 0 || range->off + range->len < range->off ? ~0ul - PAGE_SIZE : range->off + range->len;
+    u64 end = range->len == 0 || range->off + range->len < range->off ? ~0ul - PAGE_SIZE
+                                                                      : range->off + range->len;
     pgoff_t last = (end - 1) / PAGE_SIZE;
     unsigned n;
-    while (first <= last && (n = page_cache_find_range(cache, first, last, pages, ARRAY_SIZE(pages)))) {
+    while (first <= last &&
+           (n = page_cache_find_range(cache, first, last, pages, ARRAY_SIZE(pages)))) {
         first = pages[n - 1]->index + 1;
         for (unsigned i = 0; i < n; i++) {
             stat->nr_cache++;
@@ -352,7 +358,8 @@ s64 sys_fsync(const u64 *a)
     struct file *file = syscall_file(a[0]);
     if (!file)
         return -EBADF;
-    bool has_data = inode_is(file->inode, S_IFREG) || inode_is_dir(file->inode) || inode_is(file->inode, S_IFBLK);
+    bool has_data = inode_is(file->inode, S_IFREG) || inode_is_dir(file->inode) ||
+                    inode_is(file->inode, S_IFBLK);
     s64 result = file->flags & O_PATH ? -EBADF : has_data ? 0 : -EINVAL;
     file_put(file);
     return result;

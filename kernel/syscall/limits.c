@@ -7,7 +7,8 @@
 static void tell_memory(struct process *process)
 {
     if (process == process_current())
-        mm_set_limits(process->mm, limit_current(LIMIT_AS), limit_current(LIMIT_DATA), limit_current(LIMIT_STACK));
+        mm_set_limits(process->mm, limit_current(LIMIT_AS), limit_current(LIMIT_DATA),
+                      limit_current(LIMIT_STACK));
 }
 
 /* All is root: the hard limit may go up; but for NOFILE, whose table is of that size. */
@@ -41,7 +42,8 @@ static s64 limit_call(u64 pid, u64 number, u64 user_new, u64 user_old)
     struct process *process = process_find(pid ? pid : process_current()->pid);
     if (!process)
         return -ESRCH;
-    int error = number < LIMIT_COUNT ? exchange(process, number, user_new ? &new : NULL, &old) : -EINVAL;
+    int error =
+        number < LIMIT_COUNT ? exchange(process, number, user_new ? &new : NULL, &old) : -EINVAL;
     process_put(process);
     if (!error && user_old)
         error = copy_to_user(user_old, &old, sizeof(old));

@@ -13,7 +13,8 @@ static int open_shared_memory(const u64 *a, struct file **file)
     int error = 0;
     *file = NULL;
     if ((a[3] & MAP_TYPE) == MAP_SHARED && a[1] && a[1] <= USER_ADDRESS_END)
-        *file = tmpfs_open_unnamed("/dev/zero (deleted)", ALIGN_UP(a[1], PAGE_SIZE), TMPFS_SHARED_ANON, &error);
+        *file = tmpfs_open_unnamed("/dev/zero (deleted)", ALIGN_UP(a[1], PAGE_SIZE),
+                                   TMPFS_SHARED_ANON, &error);
     return error;
 }
 
@@ -28,7 +29,8 @@ static int open_behind(const u64 *a, struct file **file, u64 *offset)
         *file = syscall_file(a[4]);
         if (!*file)
             return -EBADF;
-        if ((*file)->ops->can_map || !(*file)->mapped.can_read) /* a write-only one is refused as that, by mm */
+        if ((*file)->ops->can_map ||
+            !(*file)->mapped.can_read) /* a write-only one is refused as that, by mm */
             return 0;
         bool maps_anonymous = (*file)->ops->maps_anonymous;
         file_put(*file);
@@ -49,7 +51,8 @@ s64 sys_mmap(const u64 *a)
     int error = open_behind(a, &file, &offset);
     if (error)
         return error;
-    s64 result = mm_mmap(process_current()->mm, a[0], a[1], a[2], a[3], file ? &file->mapped : NULL, offset);
+    s64 result =
+        mm_mmap(process_current()->mm, a[0], a[1], a[2], a[3], file ? &file->mapped : NULL, offset);
     if (file)
         file_put(file);
     return result;

@@ -27,7 +27,8 @@ static int read_deadline(u64 user, u64 unit_ns, u64 *deadline_ns)
         return 0;
     if (copy_from_user(&time, user, sizeof(time)))
         return -EFAULT;
-    if (unit_ns == NS_PER_US && time.seconds >= 0 && time.fraction > 0) { /* select takes more than a second of them */
+    if (unit_ns == NS_PER_US && time.seconds >= 0 &&
+        time.fraction > 0) { /* select takes more than a second of them */
         time.seconds += time.fraction / (NS_PER_SECOND / NS_PER_US);
         time.fraction %= NS_PER_SECOND / NS_PER_US;
     }

@@ -52,8 +52,7 @@ s64 sys_arch_prctl(const u64 *a)
     case ARCH_GET_GS:
         value = code == ARCH_GET_FS ? cpu_fs_base_read() : cpu_user_gs_base_read();
         return copy_to_user(a[1], &value, sizeof(value));
-    default:
-        return -EINVAL;
+    default: return -EINVAL;
     }
 }
 
@@ -157,7 +156,11 @@ s64 sys_setsid(const u64 *a)
 /* ---- prctl ---- */
 
 enum {
-    PR_GET_DUMPABLE = 3, PR_SET_DUMPABLE = 4, PR_SET_NAME = 15, PR_GET_NAME = 16, PR_SET_NO_NEW_PRIVS = 38,
+    PR_GET_DUMPABLE = 3,
+    PR_SET_DUMPABLE = 4,
+    PR_SET_NAME = 15,
+    PR_GET_NAME = 16,
+    PR_SET_NO_NEW_PRIVS = 38,
     PR_GET_NO_NEW_PRIVS = 39,
 };
 
@@ -178,19 +181,13 @@ static s64 set_name(u64 user)
 s64 sys_prctl(const u64 *a)
 {
     switch ((u32)a[0]) {
-    case PR_SET_NAME:
-        return set_name(a[1]);
-    case PR_GET_NAME:
-        return copy_to_user(a[1], task_current()->name, TASK_NAME_SIZE);
-    case PR_GET_DUMPABLE:
-        return 1;
-    case PR_SET_DUMPABLE:
-        return a[1] > 1 ? -EINVAL : 0;
+    case PR_SET_NAME: return set_name(a[1]);
+    case PR_GET_NAME: return copy_to_user(a[1], task_current()->name, TASK_NAME_SIZE);
+    case PR_GET_DUMPABLE: return 1;
+    case PR_SET_DUMPABLE: return a[1] > 1 ? -EINVAL : 0;
     case PR_SET_NO_NEW_PRIVS: /* there are no others to gain */
         return a[1] == 1 && !a[2] && !a[3] && !a[4] ? 0 : -EINVAL;
-    case PR_GET_NO_NEW_PRIVS:
-        return a[1] || a[2] || a[3] || a[4] ? -EINVAL : 0;
-    default:
-        return -EINVAL;
+    case PR_GET_NO_NEW_PRIVS: return a[1] || a[2] || a[3] || a[4] ? -EINVAL : 0;
+    default: return -EINVAL;
     }
 }

@@ -33,7 +33,8 @@ s64 sys_reboot(const u64 *a)
     case REBOOT_RESTART:
     case REBOOT_HALT:
     case REBOOT_POWER_OFF:
-        log_info("process %u (%s) ends the machine", process_current()->pid, process_current()->name);
+        log_info("process %u (%s) ends the machine", process_current()->pid,
+                 process_current()->name);
         machine_end(MACHINE_POWEROFF, 0);
     case REBOOT_CAD_ON:
     case REBOOT_CAD_OFF: return 0;

@@ -4,9 +4,16 @@
 #include "kernel/sched/affinity.h"
 #include "kernel/syscall/syscall.h"
 
-enum { SCHED_OTHER = 0, SCHED_FIFO = 1, SCHED_RR = 2, SCHED_BATCH = 3, SCHED_IDLE = 5, SCHED_DEADLINE = 6 };
+enum {
+    SCHED_OTHER = 0,
+    SCHED_FIFO = 1,
+    SCHED_RR = 2,
+    SCHED_BATCH = 3,
+    SCHED_IDLE = 5,
+    SCHED_DEADLINE = 6
+};
 #define RT_PRIORITY_MAX 99
-#define NICE_OF_ALL 20 /* getpriority: 20 - nice */
+#define NICE_OF_ALL     20 /* getpriority: 20 - nice */
 
 s64 sys_sched_yield(const u64 *a)
 {
@@ -128,17 +135,14 @@ static s64 check_whom(u32 kind, u32 id)
 {
     unsigned n;
     switch (kind) {
-    case PRIO_PROCESS:
-        return (s32)id < 0 ? -ESRCH : check_thread(id);
+    case PRIO_PROCESS: return (s32)id < 0 ? -ESRCH : check_thread(id);
     case PRIO_PGRP:
         spin_lock(&process_tree_lock);
         n = process_for_each_in_group_locked(id ? id : process_current()->pgid, do_nothing, NULL);
         spin_unlock(&process_tree_lock);
         return n ? 0 : -ESRCH;
-    case PRIO_USER:
-        return id ? -ESRCH : 0;
-    default:
-        return -EINVAL;
+    case PRIO_USER: return id ? -ESRCH : 0;
+    default: return -EINVAL;
     }
 }
 

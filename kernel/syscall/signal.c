@@ -1,10 +1,10 @@
 /*
  * System calls about signals: sending, masks, handlers, waiting. What happens to a signal is in kernel/task/signal*.c.
  */
+#include "kernel/task/signal.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/syscall/syscall.h"
 #include "kernel/syscall/timespec.h"
-#include "kernel/task/signal.h"
 #include "kernel/task/thread.h"
 
 static struct signal_thread *self(void)
@@ -25,8 +25,9 @@ static int read_mask(u64 user_mask, u64 bytes, sigset_bits *mask)
 /* ---- Handlers and masks ---------------------------------------------------------------------- */
 
 /* Flags of Linux that this kernel knows; others are taken out, as Linux does, so that programs can ask. */
-#define SA_KNOWN                                                                                            \
-    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND)
+#define SA_KNOWN                                                                        \
+    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_RESTART | \
+     SA_NODEFER | SA_RESETHAND)
 
 s64 sys_rt_sigaction(const u64 *a)
 {
@@ -68,7 +69,8 @@ s64 sys_rt_sigpending(const u64 *a)
     struct signal_thread *me = self();
     if (a[1] > sizeof(sigset_bits))
         return -EINVAL;
-    sigset_bits pending = (READ_ONCE(me->pending.set) | READ_ONCE(me->shared->pending.set)) & me->mask;
+    sigset_bits pending =
+        (READ_ONCE(me->pending.set) | READ_ONCE(me->shared->pending.set)) & me->mask;
     return copy_to_user(a[0], &pending, a[1]);
 }
 
@@ -90,7 +92,8 @@ s64 sys_sigaltstack(const u64 *a)
     struct signal_thread *me = self();
     u64 rsp = thread_current()->frame->rsp;
     struct user_stack user;
-    struct user_stack old = {.sp = me->stack.sp, .bytes = me->stack.bytes, .flags = me->stack.flags};
+    struct user_stack old = {
+        .sp = me->stack.sp, .bytes = me->stack.bytes, .flags = me->stack.flags};
     if (!(old.flags & SS_DISABLE) && signal_is_on_stack(&me->stack, rsp))
         old.flags |= SS_ONSTACK;
     if (a[0]) {
@@ -108,7 +111,8 @@ s64 sys_sigaltstack(const u64 *a)
 
 static struct signal_info info_of_sender(u32 signal, s32 code)
 {
-    return (struct signal_info){.signal = signal, .code = code, .from = {.pid = process_current()->pid}};
+    return (struct signal_info){
+        .signal = signal, .code = code, .from = {.pid = process_current()->pid}};
 }
 
 static int send_to_pid(u32 pid, const struct signal_info *info)
@@ -133,7 +137,8 @@ static void send_one(struct process *process, void *ctx)
     struct sending *sending = ctx;
     sending->n++;
     if (sending->info->signal && (u32)sending->info->signal <= SIGNAL_MAX)
-        (void)signal_send_process_info(process, sending->info); /* whom it reaches counts, as on Linux */
+        (void)signal_send_process_info(process,
+                                       sending->info); /* whom it reaches counts, as on Linux */
 }
 
 /* What a call that sends to several answers. */

@@ -205,8 +205,8 @@ static s64 unknown(u64 number)
         return -ENOSYS;
     was_logged[slot] = 1;
     const char *name = slot < SYSCALL_MAX && table[slot].name ? table[slot].name : "unknown";
-    log_info("process %u (%s): system call %lu (%s) does not exist here: ENOSYS", process_current()->pid,
-             process_current()->name, number, name);
+    log_info("process %u (%s): system call %lu (%s) does not exist here: ENOSYS",
+             process_current()->pid, process_current()->name, number, name);
     return -ENOSYS;
 }
 
@@ -218,7 +218,7 @@ static void syscall_trap(struct trap_frame *frame)
     counter_inc(calls);
     thread_current()->frame = frame;
     frame->rax = number < SYSCALL_MAX && table[number].fn ? (u64)table[number].fn(arguments)
-                                                           : (u64)unknown(number);
+                                                          : (u64)unknown(number);
 }
 
 void syscall_init(void)

@@ -75,7 +75,8 @@ struct itimerval {
 static struct itimerval itimerval_of(const struct signal_itimer *timer)
 {
     u64 left = timer->deadline_ns; /* never shown as 0 while it runs */
-    return (struct itimerval){timeval_of(timer->interval_ns), timeval_of(left ? MAX(left, NS_PER_US) : 0)};
+    return (struct itimerval){timeval_of(timer->interval_ns),
+                              timeval_of(left ? MAX(left, NS_PER_US) : 0)};
 }
 
 static bool timeval_is_valid(const struct timeval *tv)
@@ -89,7 +90,8 @@ s64 sys_setitimer(const u64 *a)
     struct signal_itimer new, old;
     if (a[1] && copy_from_user(&user, a[1], sizeof(user)))
         return -EFAULT;
-    if ((u32)a[0] >= ITIMER_COUNT || !timeval_is_valid(&user.value) || !timeval_is_valid(&user.interval))
+    if ((u32)a[0] >= ITIMER_COUNT || !timeval_is_valid(&user.value) ||
+        !timeval_is_valid(&user.interval))
         return -EINVAL;
     new.deadline_ns = time_ns(user.value.sec, user.value.usec * NS_PER_US);
     new.interval_ns = time_ns(user.interval.sec, user.interval.usec * NS_PER_US);
@@ -140,11 +142,15 @@ static int read_event(u64 user_event, struct posix_timer_event *event)
         return 0;
     if (copy_from_user(&user, user_event, sizeof(user)))
         return -EFAULT;
-    bool is_known = user.notify == SIGEV_SIGNAL || user.notify == SIGEV_NONE || user.notify == SIGEV_THREAD_ID;
+    bool is_known =
+        user.notify == SIGEV_SIGNAL || user.notify == SIGEV_NONE || user.notify == SIGEV_THREAD_ID;
     if (!is_known || (user.notify != SIGEV_NONE && !signal_is_valid((u32)user.signal)))
         return -EINVAL;
-    *event = (struct posix_timer_event){.notify = user.notify, .signal = user.signal, .value = user.value,
-                                        .has_value = true, .tid = user.tid};
+    *event = (struct posix_timer_event){.notify = user.notify,
+                                        .signal = user.signal,
+                                        .value = user.value,
+                                        .has_value = true,
+                                        .tid = user.tid};
     return 0;
 }
 
@@ -203,7 +209,9 @@ s64 sys_timer_settime(const u64 *a)
     new.interval_ns = time_ns(user.interval.sec, user.interval.nsec);
     new.deadline_ns = value;
     if (value)
-        new.deadline_ns = !(a[1] & TIMER_ABSTIME) ? clock_ns() + value : is_wall ? from_wall(value) : value;
+        new.deadline_ns = !(a[1] & TIMER_ABSTIME) ? clock_ns() + value
+                          : is_wall               ? from_wall(value)
+                                                  : value;
     int error = posix_timer_change(a[0], &new, &old);
     user = itimerspec_of(&old);
     return error || !a[3] ? error : copy_to_user(a[3], &user, sizeof(user));

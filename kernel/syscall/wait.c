@@ -8,8 +8,8 @@
 /* struct rusage of Linux x86-64. */
 struct rusage {
     struct timeval user, system;
-    s64 maxrss_kb, ixrss, idrss, isrss, minflt, majflt, nswap, inblock, oublock, msgsnd, msgrcv, nsignals,
-        nvcsw, nivcsw;
+    s64 maxrss_kb, ixrss, idrss, isrss, minflt, majflt, nswap, inblock, oublock, msgsnd, msgrcv,
+        nsignals, nvcsw, nivcsw;
 };
 _Static_assert(sizeof(struct rusage) == 144, "struct rusage of x86-64");
 
@@ -30,7 +30,8 @@ static int copy_rusage(u64 user, const struct process_usage *usage)
 
 /* ---- wait4 ---- */
 
-#define WAIT4_OPTIONS (WNOHANG | WUNTRACED | WCONTINUED | WAIT_NO_THREADS | WAIT_ALL_KINDS | (u32)WAIT_CLONES)
+#define WAIT4_OPTIONS \
+    (WNOHANG | WUNTRACED | WCONTINUED | WAIT_NO_THREADS | WAIT_ALL_KINDS | (u32)WAIT_CLONES)
 #define WAITID_OPTIONS (WAIT4_OPTIONS | WEXITED | WNOWAIT)
 
 /* wait4(pid, status, options, rusage) */
@@ -80,7 +81,10 @@ s64 sys_waitid(const u64 *a)
         request.id = READ_ONCE(process_current()->pgid);
     s64 found = process_wait_child(&request, &result);
     if (found > 0)
-        info = (struct child_info){.signal = SIGCHLD, .code = result.code, .pid = result.pid, .status = result.code_status};
+        info = (struct child_info){.signal = SIGCHLD,
+                                   .code = result.code,
+                                   .pid = result.pid,
+                                   .status = result.code_status};
     if (a[2] && copy_to_user(a[2], &info, sizeof(info)))
         return -EFAULT;
     return found > 0 && copy_rusage(a[4], &result.usage) ? -EFAULT : MIN(found, 0l);
@@ -118,32 +122,25 @@ s64 sys_getrusage(const u64 *a)
 {
     struct process_usage usage = {0};
     switch ((int)a[0]) {
-    case RUSAGE_SELF:
-        usage_of_process(&usage);
-        break;
-    case RUSAGE_CHILDREN:
-        usage_of_children(&usage);
-        break;
-    case RUSAGE_THREAD:
-        usage_of_thread(&usage);
-        break;
-    default:
-        return -EINVAL;
+    case RUSAGE_SELF: usage_of_process(&usage); break;
+    case RUSAGE_CHILDREN: usage_of_children(&usage); break;
+    case RUSAGE_THREAD: usage_of_thread(&usage); break;
+    default: return -EINVAL;
     }
     struct rusage rusage = rusage_of(&usage);
     return copy_to_user(a[1], &rusage, sizeof(rusage));
 }
 
 #define TICKS_PER_SECOND 100
-#define NS_PER_TICK (NS_PER_SECOND / TICKS_PER_SECOND)
+#define NS_PER_TICK      (NS_PER_SECOND / TICKS_PER_SECOND)
 
 s64 sys_times(const u64 *a)
 {
     struct process_usage self, children;
     usage_of_process(&self);
     usage_of_children(&children);
-    s64 ticks[4] = {self.user_ns / NS_PER_TICK, self.system_ns / NS_PER_TICK, children.user_ns / NS_PER_TICK,
-                    children.system_ns / NS_PER_TICK};
+    s64 ticks[4] = {self.user_ns / NS_PER_TICK, self.system_ns / NS_PER_TICK,
+                    children.user_ns / NS_PER_TICK, children.system_ns / NS_PER_TICK};
     if (a[0] && copy_to_user(a[0], ticks, sizeof(ticks)))
         return -EFAULT;
     return clock_ns() / NS_PER_TICK;

@@ -16,10 +16,10 @@
 #include "mm/user_memory.h"
 
 #define CLONE_IO 0x80000000ul
-#define CLONE_KNOWN                                                                                                \
-    (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT | CLONE_THREAD | \
-     CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | CLONE_DETACHED | CLONE_UNTRACED | \
-     CLONE_CHILD_SETTID | CLONE_IO)
+#define CLONE_KNOWN                                                                     \
+    (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_PTRACE | CLONE_VFORK |   \
+     CLONE_PARENT | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | \
+     CLONE_CHILD_CLEARTID | CLONE_DETACHED | CLONE_UNTRACED | CLONE_CHILD_SETTID | CLONE_IO)
 #define CLONE_OF_A_THREAD (CLONE_VM | CLONE_SIGHAND | CLONE_FS | CLONE_FILES)
 
 /* The files of a process are one table for all its threads, so CLONE_THREAD without CLONE_FS or CLONE_FILES is refused. */
@@ -31,7 +31,8 @@ static int check_flags(u64 flags)
         return -EINVAL;
     if ((flags & CLONE_THREAD) && (flags & CLONE_OF_A_THREAD) != CLONE_OF_A_THREAD)
         return -EINVAL;
-    if ((flags & CLONE_PARENT) && !process_current()->parent) /* init's children would be nobody's */
+    if ((flags & CLONE_PARENT) &&
+        !process_current()->parent) /* init's children would be nobody's */
         return -EINVAL;
     return 0;
 }
@@ -63,7 +64,8 @@ static int give_files(struct process *child, struct process *parent, u64 flags)
 }
 
 /* => the child, in no list, or NULL with *error */
-static struct process *create_child(struct process *parent, const struct clone_arguments *a, int *error)
+static struct process *create_child(struct process *parent, const struct clone_arguments *a,
+                                    int *error)
 {
     struct process *child = process_alloc(parent->name);
     *error = -ENOMEM;
@@ -163,7 +165,8 @@ static void set_tid_words(struct thread *child, const struct clone_arguments *a)
         child->clear_child_tid = a->child_tid;
     if (a->flags & CLONE_PARENT_SETTID)
         store_tid(a->parent_tid, child->tid);
-    if ((a->flags & CLONE_VM) && !(a->flags & CLONE_VFORK)) /* two must not use one alternate stack */
+    if ((a->flags & CLONE_VM) &&
+        !(a->flags & CLONE_VFORK)) /* two must not use one alternate stack */
         child->signals->stack = (struct signal_stack){.flags = SS_DISABLE};
 }
 

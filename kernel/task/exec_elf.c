@@ -14,7 +14,7 @@
 #include "mm/mmap.h"
 #include "mm/user_memory.h"
 
-#define PIE_BASE 0x555555554000ul
+#define PIE_BASE      0x555555554000ul
 #define PIE_ALIGN_MAX (1ul << 30)
 
 int exec_elf_refuse(const struct elf_image *image, const char *why)
@@ -64,14 +64,16 @@ static const char *check_segment(const struct elf_image *image, const struct elf
         return "a segment lies outside user memory";
     if (s->vaddr % PAGE_SIZE != s->offset % PAGE_SIZE)
         return "a segment is not aligned as in the file";
-    if (s->offset > ~0ul - s->filesz || s->offset + s->filesz > READ_ONCE(image->file->inode->cache.size_bytes))
+    if (s->offset > ~0ul - s->filesz ||
+        s->offset + s->filesz > READ_ONCE(image->file->inode->cache.size_bytes))
         return "a segment lies outside the file";
     return NULL;
 }
 
 static u32 protection_of(const struct elf_segment *s)
 {
-    return (s->flags & ELF_FLAG_READ ? PROT_READ : 0) | (s->flags & ELF_FLAG_WRITE ? PROT_WRITE : 0) |
+    return (s->flags & ELF_FLAG_READ ? PROT_READ : 0) |
+           (s->flags & ELF_FLAG_WRITE ? PROT_WRITE : 0) |
            (s->flags & ELF_FLAG_EXEC ? PROT_EXEC : 0);
 }
 
@@ -99,7 +101,8 @@ static int map_segment(struct elf_image *image, const struct elf_segment *s)
     u32 prot = protection_of(s);
     if (s->filesz == 0)
         anon = first_page;
-    int error = map_at(first_page, anon, prot, &image->file->mapped, ALIGN_DOWN(s->offset, PAGE_SIZE));
+    int error =
+        map_at(first_page, anon, prot, &image->file->mapped, ALIGN_DOWN(s->offset, PAGE_SIZE));
     if (!error)
         error = map_at(anon, ALIGN_UP(end, PAGE_SIZE), prot, NULL, 0);
     if (error == -EEXIST)
@@ -156,7 +159,8 @@ static int find_free_bias(struct elf_image *image)
     if (low >= high)
         return exec_elf_refuse(image, "it has nothing to load");
     struct mm *mm = task_current()->mm;
-    s64 place = mm_mmap(mm, 0, high - low, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, NULL, 0);
+    s64 place =
+        mm_mmap(mm, 0, high - low, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, NULL, 0);
     if (place < 0)
         return place;
     image->bias = (u64)place - low;
@@ -196,7 +200,8 @@ int exec_elf_map(struct elf_image *image, enum exec_elf_place place)
     if (n_loaded == 0)
         return exec_elf_refuse(image, "it has nothing to load");
     image->entry = h->entry + image->bias;
-    bool is_inside = h->entry < USER_ADDRESS_END && image->entry < USER_ADDRESS_END; /* the sum may wrap */
+    bool is_inside =
+        h->entry < USER_ADDRESS_END && image->entry < USER_ADDRESS_END; /* the sum may wrap */
     return is_inside ? 0 : exec_elf_refuse(image, "its entry point is not in user memory");
 }
 

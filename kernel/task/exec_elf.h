@@ -11,13 +11,13 @@
 
 struct elf_image {
     struct file *file;
-    int bad_format;    /* the error for a file that is no ELF file, or a hostile one */
+    int bad_format; /* the error for a file that is no ELF file, or a hostile one */
     struct elf_header header;
     struct elf_segment segments[ELF_SEGMENTS_MAX];
-    u64 bias;          /* added to every address in the file */
-    u64 end;           /* behind the highest segment */
-    u64 phdr;          /* address of the program headers in memory, 0 if they are in no segment */
-    u64 entry;         /* address to start at */
+    u64 bias;  /* added to every address in the file */
+    u64 end;   /* behind the highest segment */
+    u64 phdr;  /* address of the program headers in memory, 0 if they are in no segment */
+    u64 entry; /* address to start at */
 };
 
 enum exec_elf_place {

@@ -23,11 +23,11 @@
 #include "mm/mmap.h"
 
 #define SCRIPT_LINE_BYTES 256 /* Linux's BINPRM_BUF_SIZE */
-#define MODE_EXECUTE_ANY 0111u
+#define MODE_EXECUTE_ANY  0111u
 
 struct exec {
-    const char *path;        /* as the program gave it */
-    struct file *file;       /* what is loaded: the program, or the interpreter of the script */
+    const char *path;  /* as the program gave it */
+    struct file *file; /* what is loaded: the program, or the interpreter of the script */
     struct exec_strings strings;
     char line[SCRIPT_LINE_BYTES + 1];
     char script_path[PATH_MAX_BYTES]; /* of the script that `file` is asked to run */
@@ -38,7 +38,8 @@ struct exec {
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static struct file *open_program(struct inode *base, const char *base_path, const char *path, int *error)
+static struct file *open_program(struct inode *base, const char *base_path, const char *path,
+                                 int *error)
 {
     struct file *file = file_open(base, base_path, path, O_RDONLY, 0, error);
     if (!file)
@@ -148,7 +149,7 @@ static bool tell_others_to_end(struct process *process)
     bool may = !process->is_ending && !process->exec_thread && !task_kill_is_pending(me->task);
     if (may) {
         process->exec_thread = me;
-        list_for_each(thread, &process->threads, link) {
+        list_for_each (thread, &process->threads, link) {
             if (thread != me)
                 task_kill(thread->task);
         }

@@ -20,16 +20,16 @@
 #include "mm/mmap.h"
 #include "mm/user_memory.h"
 
-#define STACK_TOP USER_ADDRESS_END
+#define STACK_TOP         USER_ADDRESS_END
 #define STACK_FIRST_BYTES (132ul * 1024)
-#define STRINGS_SHARE 4 /* of the stack limit */
+#define STRINGS_SHARE     4           /* of the stack limit */
 #define STRINGS_MAX_BYTES (2ul << 20) /* and at most this, however large that is */
-#define AUX_PAIRS 20
-#define CLOCK_TICKS 100
-#define MIN_SIGNAL_STACK 2048
+#define AUX_PAIRS         20
+#define CLOCK_TICKS       100
+#define MIN_SIGNAL_STACK  2048
 
 struct builder {
-    u64 sp;       /* next free byte above which everything is written */
+    u64 sp; /* next free byte above which everything is written */
     int error;
 };
 
@@ -59,13 +59,14 @@ static size_t strings_bytes(const struct exec_arguments *a)
 
 static int map_stack(struct mm *mm)
 {
-    s64 addr = mm_mmap(mm, STACK_TOP - STACK_FIRST_BYTES, STACK_FIRST_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_STACK,
-                       NULL, 0);
+    s64 addr = mm_mmap(
+        mm, STACK_TOP - STACK_FIRST_BYTES, STACK_FIRST_BYTES, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_STACK, NULL, 0);
     if (addr < 0)
         return addr;
     mm->stack_top = STACK_TOP;
-    mm_set_limits(mm, limit_current(LIMIT_AS), limit_current(LIMIT_DATA), limit_current(LIMIT_STACK));
+    mm_set_limits(mm, limit_current(LIMIT_AS), limit_current(LIMIT_DATA),
+                  limit_current(LIMIT_STACK));
     return 0;
 }
 
@@ -88,11 +89,25 @@ static u32 cpuid_1_edx(void)
 static unsigned fill_auxiliary(u64 *out, const struct exec_auxiliary *aux, u64 random, u64 execfn)
 {
     const u64 pairs[][2] = {
-        {AT_HWCAP, cpuid_1_edx()}, {AT_PAGESZ, PAGE_SIZE}, {AT_CLKTCK, CLOCK_TICKS},
-        {AT_PHDR, aux->phdr}, {AT_PHENT, sizeof(struct elf_segment)}, {AT_PHNUM, aux->phnum},
-        {AT_BASE, aux->base}, {AT_FLAGS, 0}, {AT_ENTRY, aux->entry}, {AT_UID, 0}, {AT_EUID, 0}, {AT_GID, 0},
-        {AT_EGID, 0}, {AT_SECURE, 0}, {AT_RANDOM, random}, {AT_HWCAP2, 0}, {AT_EXECFN, execfn},
-        {AT_MINSIGSTKSZ, MAX(cpu_features.xsave_size + 1024u, (u32)MIN_SIGNAL_STACK)}, {AT_NULL, 0},
+        {AT_HWCAP, cpuid_1_edx()},
+        {AT_PAGESZ, PAGE_SIZE},
+        {AT_CLKTCK, CLOCK_TICKS},
+        {AT_PHDR, aux->phdr},
+        {AT_PHENT, sizeof(struct elf_segment)},
+        {AT_PHNUM, aux->phnum},
+        {AT_BASE, aux->base},
+        {AT_FLAGS, 0},
+        {AT_ENTRY, aux->entry},
+        {AT_UID, 0},
+        {AT_EUID, 0},
+        {AT_GID, 0},
+        {AT_EGID, 0},
+        {AT_SECURE, 0},
+        {AT_RANDOM, random},
+        {AT_HWCAP2, 0},
+        {AT_EXECFN, execfn},
+        {AT_MINSIGSTKSZ, MAX(cpu_features.xsave_size + 1024u, (u32)MIN_SIGNAL_STACK)},
+        {AT_NULL, 0},
     };
     _Static_assert(ARRAY_SIZE(pairs) <= AUX_PAIRS, "AUX_PAIRS is too small");
     memcpy(out, pairs, sizeof(pairs));

@@ -8,8 +8,8 @@
 
 struct exec_auxiliary {
     u64 phdr, phnum;
-    u64 base;  /* of the interpreter; 0: none */
-    u64 entry; /* of the program */
+    u64 base;              /* of the interpreter; 0: none */
+    u64 entry;             /* of the program */
     const char *exec_path; /* AT_EXECFN */
 };
 

@@ -9,8 +9,8 @@
 #include "mm/core/slab.h"
 #include "mm/user_memory.h"
 
-#define FIRST_CAPACITY 4096ul
-#define STACK_SHARE 4
+#define FIRST_CAPACITY    4096ul
+#define STACK_SHARE       4
 #define ROOM_FOR_THE_REST 1024ul /* auxiliary vector and the program's own first pointers */
 
 static size_t limit_bytes(void)
@@ -40,7 +40,8 @@ static int add_string(struct exec_strings *strings, u64 user)
 {
     for (;;) {
         size_t room = MIN(strings->capacity - strings->used, EXEC_STRING_MAX_BYTES);
-        ssize_t n = room ? copy_string_from_user(strings->block + strings->used, user, room) : -ENAMETOOLONG;
+        ssize_t n = room ? copy_string_from_user(strings->block + strings->used, user, room)
+                         : -ENAMETOOLONG;
         if (n >= 0) {
             strings->used += n + 1;
             return 0;
@@ -128,8 +129,8 @@ static int put_in_front(struct exec_strings *strings, const char *word)
     return 0;
 }
 
-int exec_strings_put_script(struct exec_strings *strings, const char *interpreter, const char *argument,
-                            const char *script)
+int exec_strings_put_script(struct exec_strings *strings, const char *interpreter,
+                            const char *argument, const char *script)
 {
     /* argv[0] makes room for the script's path. */
     strings->first++;
@@ -140,7 +141,8 @@ int exec_strings_put_script(struct exec_strings *strings, const char *interprete
     return error ? error : put_in_front(strings, interpreter);
 }
 
-struct exec_arguments exec_strings_arguments(const struct exec_strings *strings, const char *exec_path)
+struct exec_arguments exec_strings_arguments(const struct exec_strings *strings,
+                                             const char *exec_path)
 {
     const char *const *argv = strings->pointers + strings->first;
     return (struct exec_arguments){.argc = strings->argc,

@@ -41,7 +41,7 @@ void process_usage_get(struct process *process, struct process_usage *usage)
     const struct thread *thread;
     spin_lock(&process->lock);
     *usage = process->usage;
-    list_for_each(thread, &process->threads, link)
+    list_for_each (thread, &process->threads, link)
         add_task_usage(usage, thread->task);
     spin_unlock(&process->lock);
 }
@@ -52,7 +52,7 @@ void process_usage_get(struct process *process, struct process_usage *usage)
 static void kill_others_locked(struct process *process)
 {
     struct thread *thread;
-    list_for_each(thread, &process->threads, link) {
+    list_for_each (thread, &process->threads, link) {
         if (thread->task != task_current())
             task_kill(thread->task);
     }
@@ -74,7 +74,7 @@ void process_kill(struct process *process, u32 signal)
     struct thread *thread;
     begin_end(process, WAIT_STATUS_SIGNALED(signal));
     spin_lock(&process->lock);
-    list_for_each(thread, &process->threads, link)
+    list_for_each (thread, &process->threads, link)
         task_kill(thread->task);
     spin_unlock(&process->lock);
 }
@@ -147,7 +147,8 @@ NORETURN static void end_thread(u32 wait_status)
     task->process = NULL;
     task->thread = NULL;
     irq_restore(irqs);
-    thread_free_fpu_area(task); /* here, since the thread's last reference may be dropped while this task still runs */
+    thread_free_fpu_area(
+        task); /* here, since the thread's last reference may be dropped while this task still runs */
     thread_put(me);
     task_exit(0);
 }

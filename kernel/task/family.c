@@ -12,9 +12,10 @@ static bool tell_end_locked(struct process *process)
     u32 signal = process_status_signal(process->wait_status);
     if (!parent)
         return true;
-    bool is_unwanted = process->exit_signal != 0 &&
-                       signal_notify_parent_locked(process, signal ? CLD_KILLED : CLD_EXITED,
-                                                   signal ? (int)signal : (int)(process->wait_status >> 8));
+    bool is_unwanted =
+        process->exit_signal != 0 &&
+        signal_notify_parent_locked(process, signal ? CLD_KILLED : CLD_EXITED,
+                                    signal ? (int)signal : (int)(process->wait_status >> 8));
     wait_wake_all(&parent->children_changed);
     return is_unwanted;
 }
@@ -92,12 +93,14 @@ static bool is_controlled_by(const struct process *child, const struct process *
 }
 
 /* The child of `former` goes to init. A zombie that init does not want is on `dead` then. */
-static void give_to_init_locked(struct process *child, const struct process *former, struct list *dead)
+static void give_to_init_locked(struct process *child, const struct process *former,
+                                struct list *dead)
 {
     struct process *init = process_init_one;
     list_del(&child->sibling);
     child->parent = init;
-    child->exit_signal = SIGCHLD; /* init waits for children of every kind, and knows nothing of __WCLONE */
+    child->exit_signal =
+        SIGCHLD; /* init waits for children of every kind, and knows nothing of __WCLONE */
     if (init)
         list_add_tail(&init->children, &child->sibling);
     if (child->state == PROCESS_ZOMBIE && tell_end_locked(child)) {
@@ -113,7 +116,7 @@ static void give_children_to_init_locked(struct process *process, struct list *d
     struct process *child, *next;
     if (process == process_init_one)
         process_init_one = NULL;
-    list_for_each_safe(child, next, &process->children, sibling)
+    list_for_each_safe (child, next, &process->children, sibling)
         give_to_init_locked(child, process, dead);
 }
 
@@ -136,7 +139,7 @@ void process_become_zombie(struct process *process)
     wait_wake_all(&process->ended); /* who waits has a reference */
     spin_unlock(&process_tree_lock);
 
-    list_for_each_safe(child, next, &dead, sibling) {
+    list_for_each_safe (child, next, &dead, sibling) {
         list_del(&child->sibling);
         process_put(child);
     }

@@ -46,25 +46,26 @@ static bool is_refused_by_key(struct mm *mm, u64 addr, enum fault_access access)
 static s32 access_code(struct mm *mm, enum fault_result result, u64 addr, enum fault_access access)
 {
     switch (result) {
-    case FAULT_SIGBUS_ADRERR:
-        return BUS_ADRERR;
+    case FAULT_SIGBUS_ADRERR: return BUS_ADRERR;
     case FAULT_SIGSEGV_ACCERR:
         return is_refused_by_key(mm, addr, access) ? SEGV_PKUERR : SEGV_ACCERR;
-    default:
-        return SEGV_MAPERR;
+    default: return SEGV_MAPERR;
     }
 }
 
-static void log_access(struct trap_frame *frame, enum fault_result result, u64 addr, enum fault_access access)
+static void log_access(struct trap_frame *frame, enum fault_result result, u64 addr,
+                       enum fault_access access)
 {
     struct process *process = process_current();
     char place[384];
     describe_place(process->mm, addr, place, sizeof(place));
-    log_warn("process %u (%s): %s, %s %#lx at instruction %#lx; VMA: %s", process->pid, process->name,
-             fault_result_name(result), access_name(access), addr, frame->rip, place);
+    log_warn("process %u (%s): %s, %s %#lx at instruction %#lx; VMA: %s", process->pid,
+             process->name, fault_result_name(result), access_name(access), addr, frame->rip,
+             place);
 }
 
-void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 addr, enum fault_access access)
+void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 addr,
+                      enum fault_access access)
 {
     if (result == FAULT_KILLED)
         return; /* it ends on the way to user mode */
@@ -85,7 +86,8 @@ static const struct {
     u32 flags;
     s32 code;
 } float_codes[] = {
-    {0x01, FPE_FLTINV}, {0x04, FPE_FLTDIV}, {0x08, FPE_FLTOVF}, {0x12, FPE_FLTUND}, {0x20, FPE_FLTRES},
+    {0x01, FPE_FLTINV}, {0x04, FPE_FLTDIV}, {0x08, FPE_FLTOVF},
+    {0x12, FPE_FLTUND}, {0x20, FPE_FLTRES},
 };
 
 static s32 float_code(u32 unmasked)
@@ -158,6 +160,6 @@ void fatal_exception(struct trap_frame *frame)
     s32 code = e.find_code ? e.find_code() : e.code;
     if (signal_force_fault(frame, e.signal, code, e.has_address ? frame->rip : 0))
         return;
-    log_warn("process %u (%s): exception %lu (error %#lx) at instruction %#lx: signal %u", process->pid,
-             process->name, frame->vector, frame->error, frame->rip, e.signal);
+    log_warn("process %u (%s): exception %lu (error %#lx) at instruction %#lx: signal %u",
+             process->pid, process->name, frame->vector, frame->error, frame->rip, e.signal);
 }

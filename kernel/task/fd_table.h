@@ -6,7 +6,8 @@
 
 #include "fs/vfs.h"
 
-#define FD_MAX 4096 /* the hard RLIMIT_NOFILE; the soft one is the process's (kernel/task/limits.h) */
+#define FD_MAX \
+    4096 /* the hard RLIMIT_NOFILE; the soft one is the process's (kernel/task/limits.h) */
 
 struct fd_table {
     s32 refs;
@@ -15,14 +16,15 @@ struct fd_table {
     struct fd_entry {
         struct file *file; /* one reference; NULL: free */
         bool close_on_exec;
-    } *entries;
+    } * entries;
 };
 
-struct fd_table *fd_table_create(void);                    /* empty, one reference. NULL when out of memory */
-struct fd_table *fd_table_copy(struct fd_table *from);     /* the same open files. NULL when out of memory */
+struct fd_table *fd_table_create(void); /* empty, one reference. NULL when out of memory */
+struct fd_table *
+fd_table_copy(struct fd_table *from); /* the same open files. NULL when out of memory */
 void fd_table_get(struct fd_table *table);
-void fd_table_put(struct fd_table *table);                 /* the last one closes all and frees. May sleep. */
-void fd_table_close_for_exec(struct fd_table *table);      /* those with close-on-exec. May sleep. */
+void fd_table_put(struct fd_table *table); /* the last one closes all and frees. May sleep. */
+void fd_table_close_for_exec(struct fd_table *table); /* those with close-on-exec. May sleep. */
 
 /* Puts the file (reference passes to the table) at the lowest free number >= min. => number, -EMFILE, -ENOMEM (reference not taken) */
 int fd_install(struct fd_table *table, struct file *file, int min, bool close_on_exec);

@@ -8,8 +8,8 @@
 
 struct fs_context {
     s32 refs;
-    struct spinlock lock;                /* the fields below */
-    struct inode *working_dir;           /* one reference */
+    struct spinlock lock;      /* the fields below */
+    struct inode *working_dir; /* one reference */
     char working_path[PATH_MAX_BYTES];
     u32 umask;
 };

@@ -22,7 +22,7 @@
 #include "lib/hash.h"
 #include "mm/user_memory.h"
 
-#define BUCKETS 256
+#define BUCKETS       256
 #define MOVES_AT_ONCE 16
 
 struct futex_bucket {
@@ -46,7 +46,8 @@ struct futex_waiter {
     struct wait_queue queue;
 };
 
-static LOCK_CLASS_OBJECT(bucket_class, .name = "futex bucket", .spins = true, .nests = true); /* two by address */
+static LOCK_CLASS_OBJECT(bucket_class, .name = "futex bucket", .spins = true,
+                         .nests = true); /* two by address */
 static struct futex_bucket buckets[BUCKETS];
 
 void futex_init(void)
@@ -203,11 +204,12 @@ static void wake_locked(struct futex_waiter *w)
     wait_wake_all(&w->queue);
 }
 
-static u32 wake_key_locked(struct futex_bucket *bucket, const struct futex_key *key, u32 max, u32 bits)
+static u32 wake_key_locked(struct futex_bucket *bucket, const struct futex_key *key, u32 max,
+                           u32 bits)
 {
     struct futex_waiter *w, *next;
     u32 n = 0;
-    list_for_each_safe(w, next, &bucket->waiters, link) {
+    list_for_each_safe (w, next, &bucket->waiters, link) {
         if (n == max)
             break;
         if (!key_is_same(&w->key, key) || !(w->bits & bits))
@@ -241,7 +243,8 @@ struct requeue {
     struct futex_bucket *source, *target;
     u32 max_wake, max_move; /* left to do */
     u32 n_done;
-    struct mapped_file *left_files[MOVES_AT_ONCE]; /* references of those who moved, to be dropped without a lock */
+    struct mapped_file *
+        left_files[MOVES_AT_ONCE]; /* references of those who moved, to be dropped without a lock */
     u32 n_left;
 };
 
@@ -261,7 +264,7 @@ static void move_locked(struct requeue *r, struct futex_waiter *w)
 static bool requeue_locked(struct requeue *r)
 {
     struct futex_waiter *w, *next;
-    list_for_each_safe(w, next, &r->source->waiters, link) {
+    list_for_each_safe (w, next, &r->source->waiters, link) {
         if (r->n_left == MOVES_AT_ONCE)
             return false;
         if (!key_is_same(&w->key, &r->from))
@@ -303,7 +306,8 @@ static s64 requeue(struct requeue *r, u64 addr, const u32 *expected)
     return r->n_done;
 }
 
-s64 futex_requeue(struct futex_word from, struct futex_word to, u32 max_wake, u32 max_move, const u32 *expected)
+s64 futex_requeue(struct futex_word from, struct futex_word to, u32 max_wake, u32 max_move,
+                  const u32 *expected)
 {
     struct requeue r = {.max_wake = max_wake, .max_move = max_move};
     int error = key_get(from, &r.from);
@@ -337,23 +341,18 @@ static s32 sign_extend_12(u32 bits)
 static u32 apply(u32 op, u32 old, u32 argument)
 {
     switch (op) {
-    case OP_SET:
-        return argument;
-    case OP_ADD:
-        return old + argument;
-    case OP_OR:
-        return old | argument;
-    case OP_ANDN:
-        return old & ~argument;
-    default:
-        return old ^ argument;
+    case OP_SET: return argument;
+    case OP_ADD: return old + argument;
+    case OP_OR: return old | argument;
+    case OP_ANDN: return old & ~argument;
+    default: return old ^ argument;
     }
 }
 
 static bool holds(u32 cmp, s32 old, s32 argument)
 {
-    const bool results[CMP_COUNT] = {old == argument, old != argument, old < argument,
-                                     old <= argument, old > argument,  old >= argument};
+    const bool results[CMP_COUNT] = {old == argument, old != argument,
+                                     old<argument, old <= argument, old> argument, old >= argument};
     return results[cmp];
 }
 
@@ -372,7 +371,8 @@ static int change_word(u64 addr, u32 op, u32 argument, u32 *before)
     }
 }
 
-s64 futex_wake_op(struct futex_word first, struct futex_word second, u32 max_first, u32 max_second, u32 code)
+s64 futex_wake_op(struct futex_word first, struct futex_word second, u32 max_first, u32 max_second,
+                  u32 code)
 {
     u32 op = code >> 28, cmp = code >> 24 & 15, before;
     u32 argument = sign_extend_12(code >> 12 & 0xfff);
@@ -383,7 +383,8 @@ s64 futex_wake_op(struct futex_word first, struct futex_word second, u32 max_fir
         return -ENOSYS;
     if (second.addr % sizeof(u32))
         return -EINVAL;
-    if (!user_range_is_ok(second.addr, sizeof(u32)) || change_word(second.addr, op, argument, &before))
+    if (!user_range_is_ok(second.addr, sizeof(u32)) ||
+        change_word(second.addr, op, argument, &before))
         return -EFAULT;
     s64 n = futex_wake(first, max_first, FUTEX_ANY_BITS);
     if (n < 0 || !holds(cmp, (s32)before, sign_extend_12(code & 0xfff)))

@@ -28,9 +28,11 @@ s64 futex_wake(struct futex_word word, u32 max, u32 bits);
  *   expected  NULL, or what the word has to hold, else -EAGAIN
  * => woken and moved; -EFAULT, -EINVAL
  */
-s64 futex_requeue(struct futex_word from, struct futex_word to, u32 max_wake, u32 max_move, const u32 *expected);
+s64 futex_requeue(struct futex_word from, struct futex_word to, u32 max_wake, u32 max_move,
+                  const u32 *expected);
 /* Changes `second` by the operation coded in `code` (FUTEX_WAKE_OP), then wakes on both. => woken; -EFAULT, -EINVAL, -ENOSYS */
-s64 futex_wake_op(struct futex_word first, struct futex_word second, u32 max_first, u32 max_second, u32 code);
+s64 futex_wake_op(struct futex_word first, struct futex_word second, u32 max_first, u32 max_second,
+                  u32 code);
 
 void futex_init(void);
 

@@ -35,7 +35,7 @@ static u64 used_locked(struct signal_process *shared, bool with_system, u64 now)
     const struct process_usage *gone = &shared->process->usage;
     u64 used = READ_ONCE(gone->user_ns) + (with_system ? READ_ONCE(gone->system_ns) : 0);
     struct signal_thread *thread;
-    list_for_each(thread, &shared->threads, link) {
+    list_for_each (thread, &shared->threads, link) {
         if (thread->thread->task)
             used += used_by_task(thread->thread->task, with_system, now);
     }
@@ -61,7 +61,8 @@ static void arm_locked(struct signal_process *shared)
     for (u32 which = ITIMER_VIRTUAL; which <= ITIMER_PROF; which++) {
         u64 deadline = shared->itimers[which].deadline_ns, used = time_locked(shared, which);
         if (deadline)
-            soonest = MIN(soonest, deadline > used ? (deadline - used) / MAX(shared->n_threads, 1u) : 0);
+            soonest =
+                MIN(soonest, deadline > used ? (deadline - used) / MAX(shared->n_threads, 1u) : 0);
     }
     if (soonest != ~0ul)
         timer_arm(&shared->cpu_timer, now + MAX(soonest, PERIOD_MIN_NS));

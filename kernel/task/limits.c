@@ -16,11 +16,12 @@
 #include "kernel/task/signal.h"
 #include "mm/core/frames.h"
 
-#define STACK_BYTES (8ul << 20)
-#define MEMLOCK_BYTES (8ul << 20)
+#define STACK_BYTES    (8ul << 20)
+#define MEMLOCK_BYTES  (8ul << 20)
 #define MSGQUEUE_BYTES 819200ul
-#define OPEN_FILES 1024ul
-#define FRAMES_PER_THREAD 32 /* of all memory: a stack of 4, page tables and slabs, and as much for the program */
+#define OPEN_FILES     1024ul
+#define FRAMES_PER_THREAD \
+    32 /* of all memory: a stack of 4, page tables and slabs, and as much for the program */
 
 void limits_init(struct limit *limits)
 {

@@ -30,7 +30,7 @@ struct posix_timer {
 static struct posix_timer *find_locked(struct signal_process *shared, s32 id)
 {
     struct posix_timer *timer;
-    list_for_each(timer, &shared->posix_timers, link) {
+    list_for_each (timer, &shared->posix_timers, link) {
         if (timer->id == id)
             return timer;
     }
@@ -57,10 +57,13 @@ static s32 advance_locked(struct posix_timer *timer, u64 now)
 static void send_locked(struct posix_timer *timer, s32 missed)
 {
     const struct posix_timer_event *event = &timer->event;
-    struct signal_info info = {.signal = event->signal, .code = SI_TIMER,
-                               .timer = {.id = timer->id, .overrun = missed, .value = event->value}};
+    struct signal_info info = {
+        .signal = event->signal,
+        .code = SI_TIMER,
+        .timer = {.id = timer->id, .overrun = missed, .value = event->value}};
     if (event->notify != SIGEV_NONE)
-        signal_send_timer_locked(timer->shared, event->notify == SIGEV_THREAD_ID ? event->tid : 0, &info);
+        signal_send_timer_locked(timer->shared, event->notify == SIGEV_THREAD_ID ? event->tid : 0,
+                                 &info);
 }
 
 static void fired(struct timer *t)
@@ -86,7 +89,7 @@ void posix_timer_note_taken_locked(struct signal_process *shared, const struct s
 static bool has_thread_locked(struct signal_process *shared, u32 tid)
 {
     struct signal_thread *thread;
-    list_for_each(thread, &shared->threads, link) {
+    list_for_each (thread, &shared->threads, link) {
         if (thread->thread->tid == tid)
             return true;
     }
@@ -97,7 +100,7 @@ static int add_locked(struct signal_process *shared, struct posix_timer *timer)
 {
     struct posix_timer *other;
     unsigned n = 0;
-    list_for_each(other, &shared->posix_timers, link)
+    list_for_each (other, &shared->posix_timers, link)
         n++;
     if (n >= TIMERS_PER_PROCESS)
         return -EAGAIN;

@@ -11,10 +11,11 @@ enum { SIGEV_SIGNAL = 0, SIGEV_NONE = 1, SIGEV_THREAD = 2, SIGEV_THREAD_ID = 4 }
 struct posix_timer_event {
     u32 notify; /* SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID */
     u32 signal;
-    u64 value;  /* si_value; unless has_value: the timer's id */
+    u64 value; /* si_value; unless has_value: the timer's id */
     bool has_value;
-    u32 tid;    /* SIGEV_THREAD_ID */
-    bool clock_is_wall; /* absolute times are of CLOCK_REALTIME; the caller turns them into clock_ns() */
+    u32 tid; /* SIGEV_THREAD_ID */
+    bool
+        clock_is_wall; /* absolute times are of CLOCK_REALTIME; the caller turns them into clock_ns() */
 };
 
 /* All are about the current process's timers; none sleeps. Times in nanoseconds of clock_ns(); 0: not set. */

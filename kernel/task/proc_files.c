@@ -69,8 +69,7 @@ static bool add_threads(struct view *view, struct process *process)
     view->state = process->stop_signal ? &stopped : &sleeping;
     spin_lock(&process->lock);
     view->threads = process->n_threads;
-    list_for_each(thread, &process->threads, link)
-    {
+    list_for_each (thread, &process->threads, link) {
         u64 user_ns, system_ns;
 
         if (view->tid && thread->tid != view->tid)
@@ -301,8 +300,8 @@ static size_t show_status(void *arg, char *buf, size_t size)
         return 0;
     text_out_put(&out, "Name:\t%s\nUmask:\t0%u%u%u\nState:\t%s\n", view.name, view.umask >> 6 & 7,
                  view.umask >> 3 & 7, view.umask & 7, view.state->words);
-    text_out_put(&out, "Tgid:\t%u\nPid:\t%u\nPPid:\t%u\n", view.pid,
-                 view.tid ? view.tid : view.pid, view.parent);
+    text_out_put(&out, "Tgid:\t%u\nPid:\t%u\nPPid:\t%u\n", view.pid, view.tid ? view.tid : view.pid,
+                 view.parent);
     text_out_put(&out, "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
     if (view.mm)
         put_memory(&out, view.mm);

@@ -14,7 +14,8 @@
 #include "mm/core/slab.h"
 #include "mm/user_memory.h"
 
-#define FAULTS_MAX 8 /* for one page, before it counts as not there: somebody takes it away each time */
+#define FAULTS_MAX \
+    8 /* for one page, before it counts as not there: somebody takes it away each time */
 
 struct mm *proc_mm_of(u32 pid)
 {

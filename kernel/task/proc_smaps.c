@@ -108,9 +108,9 @@ static void put_shares(struct text_out *out, const struct sums *sums, bool is_ro
 static void put_absent(struct text_out *out)
 {
     static const char *const labels[] = {
-        "KSM:            ", "LazyFree:       ", "AnonHugePages:  ", "ShmemPmdMapped: ",
-        "FilePmdMapped:  ", "Shared_Hugetlb: ", "Private_Hugetlb:", "Swap:           ",
-        "SwapPss:        ",
+        "KSM:            ", "LazyFree:       ", "AnonHugePages:  ",
+        "ShmemPmdMapped: ", "FilePmdMapped:  ", "Shared_Hugetlb: ",
+        "Private_Hugetlb:", "Swap:           ", "SwapPss:        ",
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(labels); i++)

@@ -40,8 +40,7 @@ static u32 next_tid(u32 pid, u32 at_least)
     if (!process)
         return 0;
     spin_lock(&process->lock);
-    list_for_each(thread, &process->threads, link)
-    {
+    list_for_each (thread, &process->threads, link) {
         if (thread->tid >= at_least && (!found || thread->tid < found))
             found = thread->tid;
     }

@@ -15,7 +15,7 @@
 #include "mm/core/tlb.h"
 #include "mm/fault.h"
 
-#define INIT_PID 1
+#define INIT_PID          1
 #define STATUS_NOT_LOADED 127
 
 static LOCK_CLASS(tree_lock_class, "process tree");
@@ -31,7 +31,7 @@ void process_for_each(void (*fn)(struct process *process, void *ctx), void *ctx)
 {
     struct process *process;
     spin_lock(&process_tree_lock);
-    list_for_each(process, &all_processes, link)
+    list_for_each (process, &all_processes, link)
         fn(process, ctx);
     spin_unlock(&process_tree_lock);
 }
@@ -39,7 +39,7 @@ void process_for_each(void (*fn)(struct process *process, void *ctx), void *ctx)
 struct process *process_find_locked(u32 pid)
 {
     struct process *process;
-    list_for_each(process, &all_processes, link) {
+    list_for_each (process, &all_processes, link) {
         if (process->pid == pid)
             return process;
     }
@@ -56,11 +56,12 @@ struct process *process_find(u32 pid)
     return process;
 }
 
-unsigned process_for_each_in_group_locked(u32 pgid, void (*fn)(struct process *process, void *ctx), void *ctx)
+unsigned process_for_each_in_group_locked(u32 pgid, void (*fn)(struct process *process, void *ctx),
+                                          void *ctx)
 {
     struct process *process;
     unsigned n = 0;
-    list_for_each(process, &all_processes, link) {
+    list_for_each (process, &all_processes, link) {
         if (process->pgid != pgid)
             continue;
         fn(process, ctx);
@@ -75,7 +76,7 @@ static bool pid_is_used(u32 pid)
     struct process *process;
     bool is_used = false;
     spin_lock(&process_tree_lock);
-    list_for_each(process, &all_processes, link)
+    list_for_each (process, &all_processes, link)
         is_used |= process->pid == pid || process->pgid == pid || process->sid == pid;
     spin_unlock(&process_tree_lock);
     return is_used;
@@ -154,10 +155,12 @@ struct spawn_request {
     struct file *file;
     struct exec_arguments arguments;
     int error;
-    bool answered; /* the last word: the starter may be gone with the request as soon as it reads this */
+    bool
+        answered; /* the last word: the starter may be gone with the request as soon as it reads this */
 };
 
-static struct wait_queue answer_queue = WAIT_QUEUE_INIT(answer_queue); /* starters, by their request */
+static struct wait_queue answer_queue =
+    WAIT_QUEUE_INIT(answer_queue); /* starters, by their request */
 
 static void answer(struct spawn_request *request, int error)
 {
@@ -296,7 +299,8 @@ struct process *process_spawn(const char *path, const char *const *argv, const c
 
 int process_wait(struct process *process)
 {
-    WAIT_FOR(&process->ended, READ_ONCE(process->state) != PROCESS_RUNNING, "process %lu to end", process->pid, 0);
+    WAIT_FOR(&process->ended, READ_ONCE(process->state) != PROCESS_RUNNING, "process %lu to end",
+             process->pid, 0);
     u32 signal = process_status_signal(process->wait_status);
     int status = signal ? 128 + (int)signal : (int)(process->wait_status >> 8 & 0xff);
     process_put(process);

@@ -36,51 +36,52 @@ struct process_usage {
 };
 
 struct process {
-    u32 pid;                      /* = the thread group's id */
+    u32 pid; /* = the thread group's id */
     char name[TASK_NAME_SIZE];
-    struct mm *mm;                /* NULL once it has ended; under process_tree_lock; own threads read it freely */
-    struct task *task;            /* of its first thread; for /proc; under process_tree_lock. Stays its own after it has gone */
+    struct mm *mm; /* NULL once it has ended; under process_tree_lock; own threads read it freely */
+    struct task *
+        task; /* of its first thread; for /proc; under process_tree_lock. Stays its own after it has gone */
     struct fd_table *files;
     struct fs_context *fs;
     char exe_path[PATH_MAX_BYTES]; /* changed by exec only */
-    bool is_protected;            /* init, the console's shell: never chosen when memory runs out */
-    bool is_being_killed;         /* chosen already; its memory is on the way */
+    bool is_protected;    /* init, the console's shell: never chosen when memory runs out */
+    bool is_being_killed; /* chosen already; its memory is on the way */
 
     struct spinlock lock;
-    struct list threads;          /* struct thread.link */
+    struct list threads; /* struct thread.link */
     u32 n_threads;
-    bool is_ending;               /* exit_group or a fatal signal: no new threads; status_of_end is set */
-    u32 status_of_end;            /* in the form of wait(2) */
-    struct thread *exec_thread;   /* waits for the others to go, in exec */
+    bool is_ending;    /* exit_group or a fatal signal: no new threads; status_of_end is set */
+    u32 status_of_end; /* in the form of wait(2) */
+    struct thread *exec_thread;    /* waits for the others to go, in exec */
     struct wait_queue thread_gone; /* exec waits here */
     struct limit limits[LIMIT_COUNT];
 
     struct signal_actions *signal_actions;
     struct signal_process *signals;
-    u32 exit_signal;              /* sent to the parent at the end: SIGCHLD or what clone said; 0: none */
+    u32 exit_signal; /* sent to the parent at the end: SIGCHLD or what clone said; 0: none */
 
     /* The family; process_tree_lock. */
-    struct process *parent;       /* NULL: init and what the kernel started */
+    struct process *parent; /* NULL: init and what the kernel started */
     struct list children, sibling;
     u32 pgid, sid;
     bool is_session_leader;
-    bool has_execed;              /* setpgid by the parent is over */
+    bool has_execed;                    /* setpgid by the parent is over */
     struct wait_queue children_changed; /* wait4 of this process sleeps here */
 
     /* State as the parent sees it; process_tree_lock. */
-    u32 state;                    /* enum process_state */
-    u32 wait_status;              /* of a zombie, as wait4 gives it */
-    u32 stop_signal;              /* job control: the signal that stopped it, 0: it runs */
+    u32 state;       /* enum process_state */
+    u32 wait_status; /* of a zombie, as wait4 gives it */
+    u32 stop_signal; /* job control: the signal that stopped it, 0: it runs */
     bool stop_unreported, continue_unreported;
-    struct process_usage usage;   /* of threads that have gone; complete when it is a zombie */
+    struct process_usage usage; /* of threads that have gone; complete when it is a zombie */
     struct process_usage children_usage;
     struct task_fault_counters final_faults;
 
     s32 refs;
     struct wait_queue ended;      /* process_wait */
     struct wait_queue vfork_done; /* the parent in vfork */
-    bool is_vfork_child;          /* holds its parent's address space; cleared and woken by exec and exit */
-    struct list link;             /* all processes, under process_tree_lock */
+    bool is_vfork_child; /* holds its parent's address space; cleared and woken by exec and exit */
+    struct list link;    /* all processes, under process_tree_lock */
 };
 
 extern struct spinlock process_tree_lock;
@@ -131,7 +132,8 @@ void process_for_each(void (*fn)(struct process *process, void *ctx), void *ctx)
 struct process *process_find_locked(u32 pid);
 struct process *process_find(u32 pid);
 /* Calls fn for each process of the group, process_tree_lock held by the caller. => number of processes */
-unsigned process_for_each_in_group_locked(u32 pgid, void (*fn)(struct process *process, void *ctx), void *ctx);
+unsigned process_for_each_in_group_locked(u32 pgid, void (*fn)(struct process *process, void *ctx),
+                                          void *ctx);
 /* Is no member's parent in another group of the session (process_tree_lock held)? Its stops by the terminal are void then. */
 bool process_group_is_orphaned_locked(u32 pgid);
 /* The thread with that id in `process` (NULL: in any). Its process has a reference for the caller and the thread
@@ -162,16 +164,23 @@ bool signal_notify_parent_locked(struct process *process, int code, int status);
 void signal_send_process(struct process *process, u32 signal);
 /* What kernel/task/signal*.c does before a return to user mode, interrupts off. => whether it did something */
 bool signal_user_return(struct trap_frame *frame);
-enum { CLD_EXITED = 1, CLD_KILLED = 2, CLD_DUMPED = 3, CLD_TRAPPED = 4, CLD_STOPPED = 5, CLD_CONTINUED = 6 };
+enum {
+    CLD_EXITED = 1,
+    CLD_KILLED = 2,
+    CLD_DUMPED = 3,
+    CLD_TRAPPED = 4,
+    CLD_STOPPED = 5,
+    CLD_CONTINUED = 6
+};
 
 /* Set by the terminal's room: a session leader ends (or gives its terminal up). May sleep; no lock held. */
 extern void (*process_session_ended)(struct process *leader);
 
 /* wait(2) status words. */
-#define WAIT_STATUS_EXITED(code) (((u32)(code) & 0xff) << 8)
-#define WAIT_STATUS_SIGNALED(signal) ((u32)(signal) & 0x7f)
-#define WAIT_STATUS_STOPPED(signal) (((u32)(signal) << 8) | 0x7f)
-#define WAIT_STATUS_CONTINUED 0xffffu
+#define WAIT_STATUS_EXITED(code)     (((u32)(code)&0xff) << 8)
+#define WAIT_STATUS_SIGNALED(signal) ((u32)(signal)&0x7f)
+#define WAIT_STATUS_STOPPED(signal)  (((u32)(signal) << 8) | 0x7f)
+#define WAIT_STATUS_CONTINUED        0xffffu
 static inline u32 process_status_signal(u32 wait_status)
 {
     return wait_status & 0x7f;
@@ -186,17 +195,29 @@ void process_init(void);
 /* ---- Making processes and threads: kernel/task/clone.c --------------------------------------- */
 
 enum clone_flag {
-    CLONE_VM = 0x100, CLONE_FS = 0x200, CLONE_FILES = 0x400, CLONE_SIGHAND = 0x800, CLONE_PIDFD = 0x1000,
-    CLONE_PTRACE = 0x2000, CLONE_VFORK = 0x4000, CLONE_PARENT = 0x8000, CLONE_THREAD = 0x10000, CLONE_NEWNS = 0x20000,
-    CLONE_SYSVSEM = 0x40000, CLONE_SETTLS = 0x80000, CLONE_PARENT_SETTID = 0x100000,
-    CLONE_CHILD_CLEARTID = 0x200000, CLONE_DETACHED = 0x400000, CLONE_UNTRACED = 0x800000,
+    CLONE_VM = 0x100,
+    CLONE_FS = 0x200,
+    CLONE_FILES = 0x400,
+    CLONE_SIGHAND = 0x800,
+    CLONE_PIDFD = 0x1000,
+    CLONE_PTRACE = 0x2000,
+    CLONE_VFORK = 0x4000,
+    CLONE_PARENT = 0x8000,
+    CLONE_THREAD = 0x10000,
+    CLONE_NEWNS = 0x20000,
+    CLONE_SYSVSEM = 0x40000,
+    CLONE_SETTLS = 0x80000,
+    CLONE_PARENT_SETTID = 0x100000,
+    CLONE_CHILD_CLEARTID = 0x200000,
+    CLONE_DETACHED = 0x400000,
+    CLONE_UNTRACED = 0x800000,
     CLONE_CHILD_SETTID = 0x1000000,
 };
 
 struct clone_arguments {
-    u64 flags;             /* enum clone_flag */
+    u64 flags; /* enum clone_flag */
     u32 exit_signal;
-    u64 stack;             /* user rsp of the child; 0: the caller's */
+    u64 stack; /* user rsp of the child; 0: the caller's */
     u64 parent_tid, child_tid, tls;
 };
 /* clone(2) of the current thread, in a system call. => the child's id, -EAGAIN, -ENOMEM, -EINVAL, -ERESTARTNOINTR. Sleeps. */
@@ -206,8 +227,15 @@ s64 process_clone(const struct clone_arguments *arguments);
 
 enum { WAIT_FOR_ANY = 0, WAIT_FOR_PID = 1, WAIT_FOR_GROUP = 2 }; /* P_ALL, P_PID, P_PGID */
 enum {
-    WNOHANG = 1, WUNTRACED = 2, WSTOPPED = 2, WEXITED = 4, WCONTINUED = 8, WNOWAIT = 0x1000000,
-    WAIT_NO_THREADS = 0x20000000, WAIT_ALL_KINDS = 0x40000000, WAIT_CLONES = (int)0x80000000, /* __WNOTHREAD, __WALL, __WCLONE */
+    WNOHANG = 1,
+    WUNTRACED = 2,
+    WSTOPPED = 2,
+    WEXITED = 4,
+    WCONTINUED = 8,
+    WNOWAIT = 0x1000000,
+    WAIT_NO_THREADS = 0x20000000,
+    WAIT_ALL_KINDS = 0x40000000,
+    WAIT_CLONES = (int)0x80000000, /* __WNOTHREAD, __WALL, __WCLONE */
 };
 
 struct wait_request {
@@ -215,7 +243,7 @@ struct wait_request {
     u32 options; /* WEXITED and so on say what counts */
 };
 struct wait_result {
-    u32 pid, status; /* of wait4 */
+    u32 pid, status;       /* of wait4 */
     int code, code_status; /* of waitid: CLD_*, and the exit status or signal */
     struct process_usage usage;
 };
@@ -249,7 +277,8 @@ bool oom_kill_largest(void);
 /* The memory of a process that has left the list of processes is given back. */
 void oom_note_gone(struct process *process);
 /* kernel/task/fatal.c: exceptions and bad accesses of programs. */
-void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 addr, enum fault_access access);
+void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 addr,
+                      enum fault_access access);
 void fatal_exception(struct trap_frame *frame);
 
 #endif

@@ -16,7 +16,8 @@ void process_link_locked(struct process *process, struct process *parent);
 void process_unlink_locked(struct process *process);
 /* The current task works in `mm` from here on (NULL: in none). */
 void process_switch_mm(struct mm *mm);
-extern struct process *process_init_one; /* pid 1, whom orphans go to; NULL: none. process_tree_lock */
+extern struct process
+    *process_init_one; /* pid 1, whom orphans go to; NULL: none. process_tree_lock */
 
 /* thread.c -------------------------------------------------------------------------------------- */
 
@@ -24,7 +25,8 @@ extern struct process *process_init_one; /* pid 1, whom orphans go to; NULL: non
  * A stopped task that will run fn(arg), and its thread: not in the process's list yet, one reference. It inherits signal
  * mask and alternate stack of `creator` (NULL: none). NULL when out of memory
  */
-struct thread *thread_create(struct process *process, struct thread *creator, void (*fn)(void *), void *arg);
+struct thread *thread_create(struct process *process, struct thread *creator, void (*fn)(void *),
+                             void *arg);
 /* Puts it into the list; the reference passes to the list. => false: the process is ending (nothing has happened) */
 bool thread_link(struct thread *thread);
 /* Room for one more thread under the limits of processes? => 0, -EAGAIN. thread_uncount gives it back. */

@@ -8,10 +8,10 @@
 #include "mm/user_memory.h"
 
 #define ROBUST_ENTRIES_MAX 2048
-#define FUTEX_WAITERS 0x80000000u
-#define FUTEX_OWNER_DIED 0x40000000u
-#define FUTEX_TID_MASK 0x3fffffffu
-#define ENTRY_IS_PI 1ul
+#define FUTEX_WAITERS      0x80000000u
+#define FUTEX_OWNER_DIED   0x40000000u
+#define FUTEX_TID_MASK     0x3fffffffu
+#define ENTRY_IS_PI        1ul
 
 struct robust_list_head {
     u64 first;
@@ -45,7 +45,8 @@ static void walk_robust_list(u64 list, u32 tid)
     u64 entry = head.first;
     for (unsigned n = 0; (entry & ~ENTRY_IS_PI) != list && n < ROBUST_ENTRIES_MAX; n++) {
         u64 at = entry & ~ENTRY_IS_PI, next;
-        bool has_next = copy_from_user(&next, at, sizeof(next)) == 0; /* a lock that is let go may be reused */
+        bool has_next =
+            copy_from_user(&next, at, sizeof(next)) == 0; /* a lock that is let go may be reused */
         if (at != (head.pending & ~ENTRY_IS_PI))
             mark_owner_died(at + head.futex_offset, tid);
         if (!has_next)
@@ -64,7 +65,8 @@ void futex_thread_exit(struct thread *thread)
     thread->robust_list = 0;
     u64 addr = thread->clear_child_tid;
     thread->clear_child_tid = 0;
-    if (!addr || atomic_load(&task_current()->mm->users) + READ_ONCE(thread->process->n_threads) <= 2)
+    if (!addr ||
+        atomic_load(&task_current()->mm->users) + READ_ONCE(thread->process->n_threads) <= 2)
         return; /* nobody else is there to see it */
     if (copy_to_user(addr, &zero, sizeof(zero)) == 0)
         (void)futex_wake((struct futex_word){addr, false}, 1, FUTEX_ANY_BITS);

@@ -36,7 +36,7 @@ void signal_wake_locked(struct signal_thread *thread)
 static void wake_all_locked(struct signal_process *shared)
 {
     struct signal_thread *thread;
-    list_for_each(thread, &shared->threads, link)
+    list_for_each (thread, &shared->threads, link)
         signal_wake_locked(thread);
 }
 
@@ -51,7 +51,7 @@ static void kill_all_locked(struct signal_process *shared, u32 signal)
     struct signal_thread *thread;
     if (!shared->fatal_signal)
         shared->fatal_signal = signal;
-    list_for_each(thread, &shared->threads, link) {
+    list_for_each (thread, &shared->threads, link) {
         if (thread->thread->task)
             task_kill(thread->thread->task);
     }
@@ -74,7 +74,7 @@ static bool takes(const struct signal_thread *thread, u32 signal)
 static struct signal_thread *choose_locked(struct signal_process *shared, u32 signal)
 {
     struct signal_thread *thread, *busy = NULL;
-    list_for_each(thread, &shared->threads, link) {
+    list_for_each (thread, &shared->threads, link) {
         if (!takes(thread, signal))
             continue;
         if (!thread->thread->task || !READ_ONCE(thread->thread->task->signal_pending))
@@ -95,12 +95,13 @@ static void retarget_locked(struct signal_process *shared, sigset_bits set)
     }
 }
 
-static bool has_it_blocked(struct signal_process *shared, const struct signal_thread *target, u32 signal)
+static bool has_it_blocked(struct signal_process *shared, const struct signal_thread *target,
+                           u32 signal)
 {
     struct signal_thread *thread;
     if (target)
         return target->mask & signal_bit(signal);
-    list_for_each(thread, &shared->threads, link) {
+    list_for_each (thread, &shared->threads, link) {
         if (thread->mask & signal_bit(signal))
             return true;
     }
@@ -142,7 +143,7 @@ static void discard_everywhere_locked(struct signal_process *shared, sigset_bits
 {
     struct signal_thread *thread;
     signal_pending_discard_locked(shared, &shared->pending, set);
-    list_for_each(thread, &shared->threads, link)
+    list_for_each (thread, &shared->threads, link)
         signal_pending_discard_locked(shared, &thread->pending, set);
 }
 
@@ -162,13 +163,15 @@ static void cancel_opposite_locked(struct signal_process *shared, u32 signal)
     wake_all_locked(shared);
 }
 
-static int send_locked(struct signal_process *shared, struct signal_thread *target, const struct signal_info *info)
+static int send_locked(struct signal_process *shared, struct signal_thread *target,
+                       const struct signal_info *info)
 {
     u32 signal = info->signal;
     cancel_opposite_locked(shared, signal);
     if (is_dropped_locked(shared, target, info))
         return 0;
-    int error = signal_pending_add_locked(shared, target ? &target->pending : &shared->pending, info);
+    int error =
+        signal_pending_add_locked(shared, target ? &target->pending : &shared->pending, info);
     if (error)
         return error;
     struct signal_thread *taker = target && takes(target, signal) ? target : NULL;
@@ -200,12 +203,14 @@ int signal_send_thread(struct thread *thread, const struct signal_info *info)
     return error;
 }
 
-void signal_send_timer_locked(struct signal_process *shared, u32 tid, const struct signal_info *info)
+void signal_send_timer_locked(struct signal_process *shared, u32 tid,
+                              const struct signal_info *info)
 {
     struct signal_thread *thread;
     if (tid == 0)
-        (void)send_locked(shared, NULL, info); /* a full queue loses it, as the timer's next time may tell */
-    list_for_each(thread, &shared->threads, link) {
+        (void)send_locked(shared, NULL,
+                          info); /* a full queue loses it, as the timer's next time may tell */
+    list_for_each (thread, &shared->threads, link) {
         if (tid && thread->thread->tid == tid)
             (void)send_locked(shared, thread, info);
     }
@@ -214,7 +219,8 @@ void signal_send_timer_locked(struct signal_process *shared, u32 tid, const stru
 void signal_send_process(struct process *process, u32 signal)
 {
     struct signal_info info = {.signal = signal, .code = SI_KERNEL};
-    (void)signal_send_process_info(process, &info); /* only a full queue refuses; a standard signal needs no room */
+    (void)signal_send_process_info(
+        process, &info); /* only a full queue refuses; a standard signal needs no room */
 }
 
 static void send_one_of_group(struct process *process, void *ctx)
@@ -237,7 +243,8 @@ unsigned signal_send_group(u32 pgid, u32 signal)
 
 void signal_send_self(u32 signal)
 {
-    struct signal_info info = {.signal = signal, .code = SI_USER, .from = {.pid = process_current()->pid}};
+    struct signal_info info = {
+        .signal = signal, .code = SI_USER, .from = {.pid = process_current()->pid}};
     (void)signal_send_thread(thread_current(), &info); /* as above */
 }
 
@@ -252,7 +259,8 @@ bool signal_force_fault(struct trap_frame *frame, u32 signal, s32 code, u64 addr
     me->trap_error = frame->error;
     me->trap_address = frame->fault_address;
     if (is_handled) {
-        me->pending.standard[signal] = (struct signal_info){.signal = signal, .code = code, .fault = {.addr = addr}};
+        me->pending.standard[signal] =
+            (struct signal_info){.signal = signal, .code = code, .fault = {.addr = addr}};
         if (code == SEGV_PKUERR && signal == SIGSEGV)
             me->pending.standard[signal].fault.key = PKEY_EXECUTE_ONLY;
         me->pending.set |= signal_bit(signal);
@@ -270,7 +278,8 @@ void signal_update_pending_locked(struct signal_thread *me)
 {
     struct signal_process *shared = me->shared;
     bool any = (me->pending.set | shared->pending.set) & ~me->mask;
-    atomic_store(&task_current()->signal_pending, any || shared->stop_signal || shared->must_tell_continued);
+    atomic_store(&task_current()->signal_pending,
+                 any || shared->stop_signal || shared->must_tell_continued);
 }
 
 void signal_mask_set(sigset_bits mask)
@@ -338,7 +347,8 @@ int signal_thread_create(struct thread *thread, struct thread *creator)
     if (!new)
         return -ENOMEM;
     struct signal_process *shared = thread->process->signals;
-    *new = (struct signal_thread){.thread = thread, .shared = shared, .stack = {.flags = SS_DISABLE}};
+    *new =
+        (struct signal_thread){.thread = thread, .shared = shared, .stack = {.flags = SS_DISABLE}};
     signal_pending_init(&new->pending);
     list_init(&new->link);
     if (creator) {

@@ -72,9 +72,25 @@ _Static_assert(sizeof(struct signal_info) == 48, "siginfo_t of x86-64");
 
 /* si_code: who sent it (signal(7), sigaction(2)). */
 enum {
-    SI_USER = 0, SI_KERNEL = 0x80, SI_QUEUE = -1, SI_TIMER = -2, SI_TKILL = -6,
-    ILL_ILLOPN = 2, FPE_INTDIV = 1, FPE_INTOVF = 2, FPE_FLTDIV = 3, FPE_FLTOVF = 4, FPE_FLTUND = 5, FPE_FLTRES = 6,
-    FPE_FLTINV = 7, SEGV_MAPERR = 1, SEGV_ACCERR = 2, SEGV_PKUERR = 4, BUS_ADRALN = 1, BUS_ADRERR = 2, TRAP_BRKPT = 1,
+    SI_USER = 0,
+    SI_KERNEL = 0x80,
+    SI_QUEUE = -1,
+    SI_TIMER = -2,
+    SI_TKILL = -6,
+    ILL_ILLOPN = 2,
+    FPE_INTDIV = 1,
+    FPE_INTOVF = 2,
+    FPE_FLTDIV = 3,
+    FPE_FLTOVF = 4,
+    FPE_FLTUND = 5,
+    FPE_FLTRES = 6,
+    FPE_FLTINV = 7,
+    SEGV_MAPERR = 1,
+    SEGV_ACCERR = 2,
+    SEGV_PKUERR = 4,
+    BUS_ADRALN = 1,
+    BUS_ADRERR = 2,
+    TRAP_BRKPT = 1,
     TRAP_TRACE = 2,
 };
 
@@ -124,14 +140,14 @@ struct signal_process {
     struct list threads; /* struct signal_thread.link */
     u32 n_threads;
     struct signal_pending pending;
-    u32 n_queued;        /* entries in all queues of the process; LIMIT_SIGPENDING */
-    u32 fatal_signal;    /* all threads are marked killed because of it; 0: none */
+    u32 n_queued;     /* entries in all queues of the process; LIMIT_SIGPENDING */
+    u32 fatal_signal; /* all threads are marked killed because of it; 0: none */
 
     /* Job control. */
-    u32 stop_signal;     /* threads stop before they go to user mode again; 0: they run */
-    u32 n_stopped;       /* that did; the last one tells the parent */
+    u32 stop_signal; /* threads stop before they go to user mode again; 0: they run */
+    u32 n_stopped;   /* that did; the last one tells the parent */
     bool is_stop_told, must_tell_continued;
-    u32 n_continues;     /* SIGCONTs sent */
+    u32 n_continues; /* SIGCONTs sent */
     struct wait_queue continued;
 
     struct signal_itimer itimers[ITIMER_COUNT];
@@ -159,12 +175,12 @@ struct signal_thread {
     struct thread *thread;
     struct signal_process *shared;
     struct list link;
-    sigset_bits mask;        /* blocked; written by the own thread only */
-    sigset_bits waited_for;  /* sigtimedwait: a signal of these wakes it although blocked */
+    sigset_bits mask;       /* blocked; written by the own thread only */
+    sigset_bits waited_for; /* sigtimedwait: a signal of these wakes it although blocked */
     struct signal_pending pending;
 
     /* Own thread only. */
-    sigset_bits saved_mask;  /* comes back when the call that set a temporary mask is over */
+    sigset_bits saved_mask; /* comes back when the call that set a temporary mask is over */
     bool has_saved_mask;
     struct signal_stack stack;
     struct signal_restart restart;
@@ -180,7 +196,8 @@ void signal_process_destroy(struct process *process); /* no thread is left. May 
 /* creator NULL: the first program's. Mask and alternate stack are inherited; the caller switches the latter off for threads. */
 int signal_thread_create(struct thread *thread, struct thread *creator);
 void signal_thread_destroy(struct thread *thread);
-int signal_process_exec(struct process *process); /* in its only thread, before the point of no return. => 0, -ENOMEM */
+int signal_process_exec(
+    struct process *process); /* in its only thread, before the point of no return. => 0, -ENOMEM */
 /* SIGCHLD to process->parent, process_tree_lock held. => whether the parent wants no zombie (end of a process only) */
 bool signal_notify_parent_locked(struct process *process, int code, int status);
 /* Before each return to user mode, interrupts off. => whether it did something (call it again) */
@@ -238,20 +255,23 @@ void signal_pending_init(struct signal_pending *pending);
 int signal_pending_add_locked(struct signal_process *shared, struct signal_pending *pending,
                               const struct signal_info *info);
 /* Takes the next one out of `set`, faults first, then the lowest number. => whether there was one */
-bool signal_pending_take_locked(struct signal_process *shared, struct signal_pending *pending, sigset_bits set,
-                                struct signal_info *info);
-void signal_pending_discard_locked(struct signal_process *shared, struct signal_pending *pending, sigset_bits set);
+bool signal_pending_take_locked(struct signal_process *shared, struct signal_pending *pending,
+                                sigset_bits set, struct signal_info *info);
+void signal_pending_discard_locked(struct signal_process *shared, struct signal_pending *pending,
+                                   sigset_bits set);
 
 /* signal_actions.c */
 struct signal_action signal_action_get(struct process *process, u32 signal);
 /* Sets *action (NULL: only reads) and gives the old one. What is pending and now ignored is discarded. */
-void signal_action_change(u32 signal, const struct signal_action *action, struct signal_action *old);
+void signal_action_change(u32 signal, const struct signal_action *action,
+                          struct signal_action *old);
 bool signal_is_ignored_by(struct process *process, u32 signal);
 
 /* signal.c: current thread. */
 void signal_mask_set(sigset_bits mask);
 void signal_update_pending_locked(struct signal_thread *self);
-void signal_wake_locked(struct signal_thread *thread); /* it has something to do on its way to user mode */
+void signal_wake_locked(
+    struct signal_thread *thread); /* it has something to do on its way to user mode */
 bool signal_take(sigset_bits set, struct signal_info *info);
 
 /*
@@ -264,8 +284,8 @@ int signal_fpu_save(u64 user_area);
 int signal_fpu_restore(u64 user_area);
 
 /* signal_frame.c: => whether it could be written; then *frame starts the handler. Sleeps. */
-bool signal_frame_push(struct trap_frame *frame, const struct signal_info *info, const struct signal_action *action,
-                       sigset_bits mask_to_restore);
+bool signal_frame_push(struct trap_frame *frame, const struct signal_info *info,
+                       const struct signal_action *action, sigset_bits mask_to_restore);
 /* Everything back from the frame at the program's rsp. => rax; a bad frame raises SIGSEGV. */
 s64 signal_frame_return(struct trap_frame *frame);
 /* Does the program run on its alternate stack? Never with SS_AUTODISARM. */
@@ -279,7 +299,8 @@ int signal_stack_change(struct signal_thread *me, const struct signal_stack *new
 void posix_timers_destroy(struct signal_process *shared);
 void posix_timer_note_taken_locked(struct signal_process *shared, const struct signal_info *info);
 /* tid 0: to the process. Of a thread that has gone: nothing. */
-void signal_send_timer_locked(struct signal_process *shared, u32 tid, const struct signal_info *info);
+void signal_send_timer_locked(struct signal_process *shared, u32 tid,
+                              const struct signal_info *info);
 void itimer_init(struct signal_process *shared);
 void itimer_destroy(struct signal_process *shared);
 /* Times in nanoseconds; new NULL: only reads. old: left, and interval. */

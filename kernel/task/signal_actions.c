@@ -24,17 +24,13 @@ enum signal_default signal_default_of(u32 signal)
     switch (signal) {
     case SIGCHLD:
     case SIGURG:
-    case SIGWINCH:
-        return SIGNAL_IS_IGNORED;
-    case SIGCONT:
-        return SIGNAL_CONTINUES;
+    case SIGWINCH: return SIGNAL_IS_IGNORED;
+    case SIGCONT: return SIGNAL_CONTINUES;
     case SIGSTOP:
     case SIGTSTP:
     case SIGTTIN:
-    case SIGTTOU:
-        return SIGNAL_STOPS;
-    default:
-        return SIGNAL_ENDS;
+    case SIGTTOU: return SIGNAL_STOPS;
+    default: return SIGNAL_ENDS;
     }
 }
 
@@ -65,7 +61,7 @@ static void discard_locked(struct signal_process *shared, u32 signal)
 {
     struct signal_thread *thread;
     signal_pending_discard_locked(shared, &shared->pending, signal_bit(signal));
-    list_for_each(thread, &shared->threads, link)
+    list_for_each (thread, &shared->threads, link)
         signal_pending_discard_locked(shared, &thread->pending, signal_bit(signal));
 }
 
@@ -80,7 +76,7 @@ void signal_action_change(u32 signal, const struct signal_action *new, struct si
     if (new)
         actions->action[signal] = *new;
     spin_unlock(&actions->lock);
-    if (new && ignores(new, signal))
+    if (new &&ignores(new, signal))
         discard_locked(shared, signal);
     spin_unlock_irq(&shared->lock, irqs);
 }
@@ -159,7 +155,8 @@ static void reset_handlers(struct signal_actions *actions)
 {
     bool irqs = spin_lock_irq(&actions->lock);
     for (u32 signal = 1; signal <= SIGNAL_MAX; signal++) {
-        u64 handler = actions->action[signal].handler == SIGNAL_IGNORE ? SIGNAL_IGNORE : SIGNAL_DEFAULT;
+        u64 handler =
+            actions->action[signal].handler == SIGNAL_IGNORE ? SIGNAL_IGNORE : SIGNAL_DEFAULT;
         actions->action[signal] = (struct signal_action){.handler = handler};
     }
     spin_unlock_irq(&actions->lock, irqs);
@@ -198,10 +195,13 @@ bool signal_notify_parent_locked(struct process *process, int code, int status)
     struct process *parent = process->parent;
     if (!parent || !signal)
         return false;
-    struct signal_info info = {.signal = signal, .code = code,
-                               .child = {.pid = process->pid, .status = status,
-                                         .user_ticks = process->usage.user_ns / NS_PER_CLOCK_TICK,
-                                         .system_ticks = process->usage.system_ns / NS_PER_CLOCK_TICK}};
+    struct signal_info info = {
+        .signal = signal,
+        .code = code,
+        .child = {.pid = process->pid,
+                  .status = status,
+                  .user_ticks = process->usage.user_ns / NS_PER_CLOCK_TICK,
+                  .system_ticks = process->usage.system_ns / NS_PER_CLOCK_TICK}};
     struct signal_action action = signal_action_get(parent, SIGCHLD);
     bool wants_no_zombie = is_end && signal == SIGCHLD &&
                            (action.handler == SIGNAL_IGNORE || (action.flags & SA_NOCLDWAIT));

@@ -35,7 +35,8 @@ static void restart_call(struct trap_frame *frame, const struct signal_action *a
     if (!is_interrupted_call(frame))
         return;
     s64 result = frame->rax;
-    bool again = !action || result == -ERESTARTNOINTR || (result == -ERESTARTSYS && (action->flags & SA_RESTART));
+    bool again = !action || result == -ERESTARTNOINTR ||
+                 (result == -ERESTARTSYS && (action->flags & SA_RESTART));
     frame->vector = TRAP_VECTOR_NONE;
     if (!again) {
         frame->rax = (u64)-EINTR;
@@ -77,7 +78,8 @@ static void tell_stopped(struct signal_process *shared)
 
 static bool all_have_stopped(struct signal_process *shared)
 {
-    return READ_ONCE(shared->n_stopped) >= READ_ONCE(shared->n_threads) && !READ_ONCE(shared->is_stop_told);
+    return READ_ONCE(shared->n_stopped) >= READ_ONCE(shared->n_threads) &&
+           !READ_ONCE(shared->is_stop_told);
 }
 
 static void count_stopped(struct signal_process *shared, int change)
@@ -95,7 +97,8 @@ static void stop_here(struct signal_process *shared)
     while (!error && READ_ONCE(shared->stop_signal)) {
         if (all_have_stopped(shared))
             tell_stopped(shared);
-        wait_begin(&shared->continued, &w, "SIGCONT (stopped by signal %lu)", shared->stop_signal, 0);
+        wait_begin(&shared->continued, &w, "SIGCONT (stopped by signal %lu)", shared->stop_signal,
+                   0);
         while (!error && READ_ONCE(shared->stop_signal) && !all_have_stopped(shared))
             error = wait_sleep_killable(&w, 0);
         wait_end(&shared->continued, &w);
@@ -125,7 +128,7 @@ static void begin_stop(struct signal_thread *me, u32 signal)
         struct signal_thread *thread;
         shared->stop_signal = signal;
         shared->is_stop_told = false;
-        list_for_each(thread, &shared->threads, link) {
+        list_for_each (thread, &shared->threads, link) {
             if (thread->thread->task && thread->thread->task != task_current())
                 signal_wake_locked(thread);
         }
@@ -135,7 +138,8 @@ static void begin_stop(struct signal_thread *me, u32 signal)
 
 /* ---- Acting ---------------------------------------------------------------------------------- */
 
-static sigset_bits mask_during(const struct signal_thread *me, u32 signal, const struct signal_action *action)
+static sigset_bits mask_during(const struct signal_thread *me, u32 signal,
+                               const struct signal_action *action)
 {
     sigset_bits mask = me->mask | action->mask;
     return action->flags & SA_NODEFER ? mask : mask | signal_bit(signal);
@@ -151,7 +155,8 @@ static void frame_failed(struct trap_frame *frame, u32 signal)
     signal_force_fault(frame, SIGSEGV, SI_KERNEL, 0);
 }
 
-static void call_handler(struct trap_frame *frame, const struct signal_info *info, const struct signal_action *action)
+static void call_handler(struct trap_frame *frame, const struct signal_info *info,
+                         const struct signal_action *action)
 {
     struct signal_thread *me = thread_current()->signals;
     sigset_bits mask_to_restore = me->has_saved_mask ? me->saved_mask : me->mask;
@@ -187,13 +192,9 @@ static bool act(struct trap_frame *frame, const struct signal_info *info)
         return true;
     }
     switch (signal_default_of(info->signal)) {
-    case SIGNAL_ENDS:
-        process_exit_signal(info->signal);
-    case SIGNAL_STOPS:
-        begin_stop(thread_current()->signals, info->signal);
-        return false;
-    default:
-        return false;
+    case SIGNAL_ENDS: process_exit_signal(info->signal);
+    case SIGNAL_STOPS: begin_stop(thread_current()->signals, info->signal); return false;
+    default: return false;
     }
 }
 

@@ -15,12 +15,12 @@
 #include "mm/core/slab.h"
 #include "mm/user_memory.h"
 
-#define FXSAVE_BYTES         512
-#define AREA_ALIGN           64
-#define MAGIC_BEGIN          0x46505853u
-#define MAGIC_END            0x46505845u
-#define XSTATE_X87_SSE       3ul
-#define MXCSR_MASK_DEFAULT   0xffbfu /* where the CPU says 0 (Intel SDM vol. 1, 11.6.6) */
+#define FXSAVE_BYTES       512
+#define AREA_ALIGN         64
+#define MAGIC_BEGIN        0x46505853u
+#define MAGIC_END          0x46505845u
+#define XSTATE_X87_SSE     3ul
+#define MXCSR_MASK_DEFAULT 0xffbfu /* where the CPU says 0 (Intel SDM vol. 1, 11.6.6) */
 
 /* What Linux says about the area, at the end of its FXSAVE part. */
 struct area_note {
@@ -39,7 +39,8 @@ struct state_area {
     u64 compaction;
     u64 reserved[6];
 };
-_Static_assert(offsetof(struct state_area, note) == 464 && offsetof(struct state_area, components) == FXSAVE_BYTES,
+_Static_assert(offsetof(struct state_area, note) == 464 &&
+                   offsetof(struct state_area, components) == FXSAVE_BYTES,
                "XSAVE area");
 
 /* kmalloc aligns to 16 bytes, XSAVE wants 64. */
@@ -62,8 +63,10 @@ size_t signal_fpu_bytes(void)
 
 static void describe(struct state_area *area)
 {
-    area->note = (struct area_note){.magic = MAGIC_BEGIN, .total_bytes = signal_fpu_bytes(),
-                                    .components = cpu_features.xsave_mask, .state_bytes = cpu_features.xsave_size};
+    area->note = (struct area_note){.magic = MAGIC_BEGIN,
+                                    .total_bytes = signal_fpu_bytes(),
+                                    .components = cpu_features.xsave_mask,
+                                    .state_bytes = cpu_features.xsave_size};
     u32 end = MAGIC_END;
     memcpy((char *)area + cpu_features.xsave_size, &end, sizeof(end));
 }
@@ -91,7 +94,8 @@ static bool is_whole(const struct state_area *area, u64 user_area)
     u32 end;
     return area->note.magic == MAGIC_BEGIN && area->note.total_bytes == signal_fpu_bytes() &&
            area->note.state_bytes == cpu_features.xsave_size &&
-           copy_from_user(&end, user_area + cpu_features.xsave_size, sizeof(end)) == 0 && end == MAGIC_END;
+           copy_from_user(&end, user_area + cpu_features.xsave_size, sizeof(end)) == 0 &&
+           end == MAGIC_END;
 }
 
 /* The bits of MXCSR that this CPU has; it tells in every image it writes. */
@@ -124,11 +128,14 @@ static int read_area(struct state_area *area, u64 user_area)
         return -EINVAL;
     if (!cpu_features.xsave)
         return 0;
-    if (!is_whole(area, user_area)) { /* the FXSAVE part alone counts; fpu_state_init() filled in the rest */
+    if (!is_whole(
+            area,
+            user_area)) { /* the FXSAVE part alone counts; fpu_state_init() filled in the rest */
         area->components |= XSTATE_X87_SSE;
         return 0;
     }
-    if (copy_from_user((char *)area + FXSAVE_BYTES, user_area + FXSAVE_BYTES, cpu_features.xsave_size - FXSAVE_BYTES))
+    if (copy_from_user((char *)area + FXSAVE_BYTES, user_area + FXSAVE_BYTES,
+                       cpu_features.xsave_size - FXSAVE_BYTES))
         return -EFAULT;
     return header_is_valid(area) ? 0 : -EINVAL;
 }

@@ -59,7 +59,8 @@ struct frame {
     struct signal_info info;
     u8 info_rest[SIGNAL_INFO_BYTES - sizeof(struct signal_info)];
 };
-_Static_assert(sizeof(struct user_context) == 304 && sizeof(struct frame) == 440, "struct rt_sigframe of x86-64");
+_Static_assert(sizeof(struct user_context) == 304 && sizeof(struct frame) == 440,
+               "struct rt_sigframe of x86-64");
 
 /* ---- Where the frame goes -------------------------------------------------------------------- */
 
@@ -89,7 +90,8 @@ int signal_stack_change(struct signal_thread *me, const struct signal_stack *new
     }
     if (new->bytes < STACK_BYTES_MIN)
         return -ENOMEM;
-    me->stack = (struct signal_stack){.sp = new->sp, .bytes = new->bytes, .flags = new->flags & ~SS_ONSTACK};
+    me->stack = (struct signal_stack){
+        .sp = new->sp, .bytes = new->bytes, .flags = new->flags & ~SS_ONSTACK};
     return 0;
 }
 
@@ -98,8 +100,8 @@ struct place {
 };
 
 /* => false: the frame would leave the alternate stack */
-static bool find_place(u64 rsp, const struct signal_stack *stack, const struct signal_action *action,
-                       struct place *place)
+static bool find_place(u64 rsp, const struct signal_stack *stack,
+                       const struct signal_action *action, struct place *place)
 {
     u64 sp = rsp - RED_ZONE_BYTES;
     bool is_inside = signal_is_on_stack(stack, rsp);
@@ -117,15 +119,34 @@ static bool find_place(u64 rsp, const struct signal_stack *stack, const struct s
 static struct machine_context machine_of(const struct trap_frame *f, const struct signal_thread *me)
 {
     return (struct machine_context){
-        .r8 = f->r8, .r9 = f->r9, .r10 = f->r10, .r11 = f->r11, .r12 = f->r12, .r13 = f->r13, .r14 = f->r14,
-        .r15 = f->r15, .rdi = f->rdi, .rsi = f->rsi, .rbp = f->rbp, .rbx = f->rbx, .rdx = f->rdx, .rax = f->rax,
-        .rcx = f->rcx, .rsp = f->rsp, .rip = f->rip, .rflags = f->rflags, .cs = f->cs, .ss = f->ss,
-        .error = me->trap_error, .vector = me->trap_vector, .fault_address = me->trap_address,
+        .r8 = f->r8,
+        .r9 = f->r9,
+        .r10 = f->r10,
+        .r11 = f->r11,
+        .r12 = f->r12,
+        .r13 = f->r13,
+        .r14 = f->r14,
+        .r15 = f->r15,
+        .rdi = f->rdi,
+        .rsi = f->rsi,
+        .rbp = f->rbp,
+        .rbx = f->rbx,
+        .rdx = f->rdx,
+        .rax = f->rax,
+        .rcx = f->rcx,
+        .rsp = f->rsp,
+        .rip = f->rip,
+        .rflags = f->rflags,
+        .cs = f->cs,
+        .ss = f->ss,
+        .error = me->trap_error,
+        .vector = me->trap_vector,
+        .fault_address = me->trap_address,
     };
 }
 
-static void enter_handler(struct trap_frame *f, const struct signal_info *info, const struct signal_action *action,
-                          u64 frame)
+static void enter_handler(struct trap_frame *f, const struct signal_info *info,
+                          const struct signal_action *action, u64 frame)
 {
     f->rdi = info->signal;
     f->rsi = frame + offsetof(struct frame, info);
@@ -136,8 +157,8 @@ static void enter_handler(struct trap_frame *f, const struct signal_info *info, 
     f->rflags &= ~(RFLAGS_TRAP | RFLAGS_DIRECTION | RFLAGS_RESUME);
 }
 
-bool signal_frame_push(struct trap_frame *f, const struct signal_info *info, const struct signal_action *action,
-                       sigset_bits mask_to_restore)
+bool signal_frame_push(struct trap_frame *f, const struct signal_info *info,
+                       const struct signal_action *action, sigset_bits mask_to_restore)
 {
     struct signal_thread *me = thread_current()->signals;
     struct place place;
@@ -145,8 +166,11 @@ bool signal_frame_push(struct trap_frame *f, const struct signal_info *info, con
         return false;
     struct frame frame = {
         .return_address = action->restorer,
-        .context = {.flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS | (cpu_features.xsave ? UC_FP_XSTATE : 0),
-                    .stack = {.sp = me->stack.sp, .flags = me->stack.flags, .bytes = me->stack.bytes},
+        .context = {.flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS |
+                             (cpu_features.xsave ? UC_FP_XSTATE : 0),
+                    .stack = {.sp = me->stack.sp,
+                              .flags = me->stack.flags,
+                              .bytes = me->stack.bytes},
                     .machine = machine_of(f, me),
                     .mask = mask_to_restore},
         .info = *info,
@@ -185,8 +209,10 @@ s64 signal_frame_return(struct trap_frame *f)
 {
     struct signal_thread *me = thread_current()->signals;
     struct user_context context;
-    u64 at = f->rsp - sizeof(u64) + offsetof(struct frame, context); /* RET took the return address */
-    bool is_bad = copy_from_user(&context, at, sizeof(context)) || signal_fpu_restore(context.machine.fpu);
+    u64 at =
+        f->rsp - sizeof(u64) + offsetof(struct frame, context); /* RET took the return address */
+    bool is_bad =
+        copy_from_user(&context, at, sizeof(context)) || signal_fpu_restore(context.machine.fpu);
     f->vector = TRAP_VECTOR_NONE;
     if (is_bad) {
         signal_force_fault(f, SIGSEGV, SI_KERNEL, 0);

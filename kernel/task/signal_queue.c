@@ -17,9 +17,9 @@ struct signal_entry {
 };
 
 /* Of the thread's own making: they come first, so that the frame of their handler is the place of the fault. */
-#define FAULT_SIGNALS \
-    (1ul << (SIGSEGV - 1) | 1ul << (SIGBUS - 1) | 1ul << (SIGILL - 1) | 1ul << (SIGTRAP - 1) | 1ul << (SIGFPE - 1) | \
-     1ul << (SIGSYS - 1))
+#define FAULT_SIGNALS                                                                          \
+    (1ul << (SIGSEGV - 1) | 1ul << (SIGBUS - 1) | 1ul << (SIGILL - 1) | 1ul << (SIGTRAP - 1) | \
+     1ul << (SIGFPE - 1) | 1ul << (SIGSYS - 1))
 
 void signal_pending_init(struct signal_pending *pending)
 {
@@ -29,7 +29,8 @@ void signal_pending_init(struct signal_pending *pending)
 
 static bool is_same_timer(const struct signal_info *a, const struct signal_info *b)
 {
-    return a->code == SI_TIMER && b->code == SI_TIMER && a->signal == b->signal && a->timer.id == b->timer.id;
+    return a->code == SI_TIMER && b->code == SI_TIMER && a->signal == b->signal &&
+           a->timer.id == b->timer.id;
 }
 
 static int add_standard(struct signal_pending *pending, const struct signal_info *info)
@@ -46,7 +47,7 @@ static int add_standard(struct signal_pending *pending, const struct signal_info
 static bool count_overrun(struct signal_pending *pending, const struct signal_info *info)
 {
     struct signal_entry *entry;
-    list_for_each(entry, &pending->queue, link) {
+    list_for_each (entry, &pending->queue, link) {
         if (!is_same_timer(&entry->info, info))
             continue;
         entry->info.timer.overrun += 1 + info->timer.overrun;
@@ -79,7 +80,7 @@ static struct signal_entry *find_entry(struct signal_pending *pending, s32 signa
 {
     struct signal_entry *entry, *first = NULL;
     *is_last = true;
-    list_for_each(entry, &pending->queue, link) {
+    list_for_each (entry, &pending->queue, link) {
         if (entry->info.signal != signal)
             continue;
         if (first) {
@@ -98,8 +99,8 @@ static void remove_entry(struct signal_process *shared, struct signal_entry *ent
     kfree(entry);
 }
 
-bool signal_pending_take_locked(struct signal_process *shared, struct signal_pending *pending, sigset_bits set,
-                                struct signal_info *info)
+bool signal_pending_take_locked(struct signal_process *shared, struct signal_pending *pending,
+                                sigset_bits set, struct signal_info *info)
 {
     set &= pending->set;
     if (!set)
@@ -118,11 +119,12 @@ bool signal_pending_take_locked(struct signal_process *shared, struct signal_pen
     return true;
 }
 
-void signal_pending_discard_locked(struct signal_process *shared, struct signal_pending *pending, sigset_bits set)
+void signal_pending_discard_locked(struct signal_process *shared, struct signal_pending *pending,
+                                   sigset_bits set)
 {
     struct signal_entry *entry, *next;
     pending->set &= ~set;
-    list_for_each_safe(entry, next, &pending->queue, link) {
+    list_for_each_safe (entry, next, &pending->queue, link) {
         if (set & signal_bit(entry->info.signal))
             remove_entry(shared, entry);
     }

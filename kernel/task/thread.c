@@ -8,16 +8,17 @@
 #include "mm/core/frames.h"
 #include "mm/core/slab.h"
 
-#define XSAVE_ALIGN 64
+#define XSAVE_ALIGN             64
 #define FRAMES_PER_THREAD_LIMIT 16 /* of all memory: no more threads than this leaves room for */
-#define RESERVED_THREADS 64        /* left to protected programs: the shell has to start `kill` */
+#define RESERVED_THREADS        64 /* left to protected programs: the shell has to start `kill` */
 
 static struct slab_cache *fpu_cache;
 static u64 n_threads; /* of all programs; atomic */
 
 void threads_init(void)
 {
-    fpu_cache = slab_cache_create("xsave area", ALIGN_UP(cpu_features.xsave_size, XSAVE_ALIGN), XSAVE_ALIGN);
+    fpu_cache = slab_cache_create("xsave area", ALIGN_UP(cpu_features.xsave_size, XSAVE_ALIGN),
+                                  XSAVE_ALIGN);
 }
 
 int thread_count_one(void)
@@ -57,7 +58,8 @@ static bool make_task(struct thread *thread, void (*fn)(void *), void *arg)
     return true;
 }
 
-struct thread *thread_create(struct process *process, struct thread *creator, void (*fn)(void *), void *arg)
+struct thread *thread_create(struct process *process, struct thread *creator, void (*fn)(void *),
+                             void *arg)
 {
     struct thread *thread = kzalloc(sizeof(*thread));
     if (!thread)
@@ -102,7 +104,8 @@ void thread_put(struct thread *thread)
     if (thread->signals)
         signal_thread_destroy(thread);
     if (thread->task) {
-        thread_free_fpu_area(thread->task); /* of a task that never ran: one that did has done it itself */
+        thread_free_fpu_area(
+            thread->task); /* of a task that never ran: one that did has done it itself */
         task_put(thread->task);
     }
     process_put(thread->process);
@@ -113,7 +116,7 @@ static struct thread *find_in(struct process *process, u32 tid)
 {
     struct thread *thread, *found = NULL;
     spin_lock(&process->lock);
-    list_for_each(thread, &process->threads, link) {
+    list_for_each (thread, &process->threads, link) {
         if (thread->tid == tid)
             found = thread;
     }

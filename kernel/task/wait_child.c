@@ -16,7 +16,8 @@ static bool is_wanted(const struct process *child, const struct wait_request *re
 }
 
 /* => whether its state is one that is asked for; then it is described, and, unless WNOWAIT, told */
-static bool report_locked(struct process *child, const struct wait_request *request, struct wait_result *result)
+static bool report_locked(struct process *child, const struct wait_request *request,
+                          struct wait_result *result)
 {
     bool keep = request->options & WNOWAIT;
     result->pid = child->pid;
@@ -49,7 +50,7 @@ static struct process *look_locked(struct process *parent, const struct wait_req
 {
     struct process *child;
     *exists = false;
-    list_for_each(child, &parent->children, sibling) {
+    list_for_each (child, &parent->children, sibling) {
         if (!is_wanted(child, request))
             continue;
         *exists = true;
@@ -60,7 +61,8 @@ static struct process *look_locked(struct process *parent, const struct wait_req
 }
 
 /* => the child's pid, 0: none yet, -ECHILD */
-static s64 look(struct process *parent, const struct wait_request *request, struct wait_result *result)
+static s64 look(struct process *parent, const struct wait_request *request,
+                struct wait_result *result)
 {
     struct process *reaped = NULL;
     bool exists;

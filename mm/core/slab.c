@@ -407,7 +407,7 @@ void slab_for_each(void (*fn)(void *ctx, const char *name, u64 live, size_t obje
     struct slab_cache *cache;
     bool irqs = spin_lock_irq(&caches.lock);
 
-    list_for_each(cache, &caches.list, all_link)
+    list_for_each (cache, &caches.list, all_link)
         fn(ctx, cache->name, READ_ONCE(cache->live), cache->object_bytes,
            READ_ONCE(cache->n_slabs) << cache->order);
     spin_unlock_irq(&caches.lock, irqs);
@@ -433,7 +433,7 @@ u64 slab_release_empty(void)
     u64 n_freed = 0;
     bool irqs = spin_lock_irq(&caches.lock);
 
-    list_for_each(cache, &caches.list, all_link) {
+    list_for_each (cache, &caches.list, all_link) {
         struct page *slab = take_empty(cache);
 
         if (!slab)

@@ -18,14 +18,14 @@
 #pragma GCC diagnostic ignored "-Wformat-overflow"
 
 /* Both must give the same text and length. */
-#define SAME(...)                                                                                  \
-    do {                                                                                           \
-        char ours[512], theirs[512];                                                               \
-        int our_length = format_to(ours, sizeof(ours), __VA_ARGS__);                               \
-        int their_length = snprintf(theirs, sizeof(theirs), __VA_ARGS__);                          \
-        if (!CHECK(our_length == their_length && strcmp(ours, theirs) == 0))                       \
-            printf("# ours \"%s\" (%d), theirs \"%s\" (%d)\n", ours, our_length, theirs,           \
-                   their_length);                                                                  \
+#define SAME(...)                                                                        \
+    do {                                                                                 \
+        char ours[512], theirs[512];                                                     \
+        int our_length = format_to(ours, sizeof(ours), __VA_ARGS__);                     \
+        int their_length = snprintf(theirs, sizeof(theirs), __VA_ARGS__);                \
+        if (!CHECK(our_length == their_length && strcmp(ours, theirs) == 0))             \
+            printf("# ours \"%s\" (%d), theirs \"%s\" (%d)\n", ours, our_length, theirs, \
+                   their_length);                                                        \
     } while (0)
 
 static void test_integers(void)

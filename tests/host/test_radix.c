@@ -15,7 +15,7 @@
 #include "tests/host/tap.h"
 
 #define NEVER_FAIL UINT64_MAX
-#define WINDOW 256 /* indices in a window */
+#define WINDOW     256 /* indices in a window */
 
 static u64 operations = 400000;
 static u64 seed = 1;
@@ -64,8 +64,8 @@ static const struct radix_ops node_ops = {node_alloc, node_free_later};
 
 /* ---- The model: windows at interesting places, an array for each ---- */
 
-static const u64 windows[] = {0,          300,        4096 - 100, (1ul << 18) - 128, 1ul << 35,
-                              1ul << 60,  ~0ul - 255};
+static const u64 windows[] = {0,         300,       4096 - 100, (1ul << 18) - 128,
+                              1ul << 35, 1ul << 60, ~0ul - 255};
 
 #define SLOTS (ARRAY_SIZE(windows) * WINDOW)
 
@@ -315,7 +315,7 @@ static void test_failed_allocation_changes_nothing(void)
 /* ---- A reader thread: what is there all the time is found all the time. ---- */
 
 #define FIXED_INDEX 37
-#define ROUNDS 30000
+#define ROUNDS      30000
 
 static bool stop_reading; /* atomic */
 

@@ -15,8 +15,8 @@
 #include "tests/host/tap.h"
 
 #define DEFAULT_OPERATIONS 1000000
-#define DEFAULT_SEED 1
-#define NEVER_FAIL UINT64_MAX
+#define DEFAULT_SEED       1
+#define NEVER_FAIL         UINT64_MAX
 
 static u64 operations = DEFAULT_OPERATIONS;
 static u64 seed = DEFAULT_SEED;
@@ -269,7 +269,7 @@ static int op_resize(struct subject *s, struct range_txn *txn)
 static int clear_one(struct subject *s, struct range_txn *txn, struct range_entry e, u64 start,
                      u64 end)
 {
-    bool keep_below = e.start < start, keep_above = e.end > end;
+    bool keep_below = e.start<start, keep_above = e.end> end;
     int error;
 
     if (!keep_below && !keep_above)
@@ -462,7 +462,7 @@ static void test_allocation_failures(void)
 
 /* ---- A transaction is seen whole or not at all, by a real second thread. ---- */
 
-#define SPAN 4096u
+#define SPAN  4096u
 #define SWAPS 2000
 
 static bool stop_reading; /* atomic */

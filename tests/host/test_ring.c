@@ -10,7 +10,7 @@
 #include "lib/rng.h"
 #include "tests/host/tap.h"
 
-#define SIZE 64
+#define SIZE         64
 #define THREAD_BYTES 3000000ul
 
 static u8 storage[SIZE];

@@ -23,7 +23,7 @@ char *lib_strchr(const char *s, int c);
 char *lib_strrchr(const char *s, int c);
 char *lib_strstr(const char *haystack, const char *needle);
 
-#define AREA 96
+#define AREA    96
 #define LENGTHS 40
 
 static struct rng rng;

@@ -45,8 +45,7 @@ bool fake_disk_complete(struct fake_disk *disk, u32 index, int error)
     struct block_request *request, *found = NULL;
     bool irqs_on = spin_lock_irq(&disk->lock);
 
-    list_for_each(request, &disk->started, link)
-    {
+    list_for_each (request, &disk->started, link) {
         if (index-- == 0) {
             found = request;
             break;

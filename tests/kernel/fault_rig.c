@@ -33,7 +33,8 @@ bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share)
     rig->file = gated_file_create(n_pages);
     if (!rig->mm || !rig->file)
         return false;
-    s64 addr = mm_mmap(rig->mm, RIG_BASE, n_pages * PAGE_SIZE, prot, share | MAP_FIXED, &rig->file->mapped, 0);
+    s64 addr = mm_mmap(rig->mm, RIG_BASE, n_pages * PAGE_SIZE, prot, share | MAP_FIXED,
+                       &rig->file->mapped, 0);
     return addr == (s64)RIG_BASE;
 }
 
@@ -82,8 +83,9 @@ static bool has_ended(struct actor *actor)
 
 bool actor_settle(struct actor *actor)
 {
-    while (!has_ended(actor) && !(READ_ONCE(actor->task->state) == TASK_SLEEPING &&
-                                  !READ_ONCE(actor->task->on_cpu) && READ_ONCE(actor->task->wait_reason)))
+    while (!has_ended(actor) &&
+           !(READ_ONCE(actor->task->state) == TASK_SLEEPING && !READ_ONCE(actor->task->on_cpu) &&
+             READ_ONCE(actor->task->wait_reason)))
         sleep_until_ns(clock_ns() + SETTLE_STEP_NS);
     return has_ended(actor);
 }

@@ -22,7 +22,10 @@ struct fault_rig {
 bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share);
 void rig_end(struct fault_rig *rig); /* and knobs back to their defaults */
 
-static inline u64 rig_addr(pgoff_t page) { return RIG_BASE + page * PAGE_SIZE; }
+static inline u64 rig_addr(pgoff_t page)
+{
+    return RIG_BASE + page * PAGE_SIZE;
+}
 
 /* A thread in the rig's address space. */
 struct actor {
@@ -33,9 +36,9 @@ struct actor {
     u64 argument;
     struct task *task;
     /* Afterwards: */
-    bool succeeded;      /* the access did not end in the fixup */
-    u64 value;           /* read, or 0 */
-    s64 result;          /* of calls */
+    bool succeeded; /* the access did not end in the fixup */
+    u64 value;      /* read, or 0 */
+    s64 result;     /* of calls */
     struct task_fault_counters faults;
 };
 
@@ -47,8 +50,8 @@ void actor_join(struct actor *actor);
 bool actor_waits_for(struct actor *actor, const char *text);
 
 /* Ready-made acts. */
-void act_touch(struct actor *actor);    /* reads (or, write: stores `argument` in) the u64 at addr */
-void act_munmap(struct actor *actor);   /* the whole mapping; result */
+void act_touch(struct actor *actor);  /* reads (or, write: stores `argument` in) the u64 at addr */
+void act_munmap(struct actor *actor); /* the whole mapping; result */
 void act_truncate(struct actor *actor); /* the file to `argument` bytes */
 void act_punch(struct actor *actor);    /* page `argument` */
 void act_write(struct actor *actor);    /* page `argument`, version 1 */

@@ -89,8 +89,12 @@ struct gated_file *gated_file_create(u64 pages)
     file->cache.size_bytes = pages * PAGE_SIZE;
     file->cache.ino = 4242;
     rwsem_init(&file->rwlock, &rwlock_class, "gated_file->rwlock");
-    file->mapped = (struct mapped_file){.refs = 1, .cache = &file->cache, .can_read = true, .can_write = true,
-                                        .release = released, .path = path};
+    file->mapped = (struct mapped_file){.refs = 1,
+                                        .cache = &file->cache,
+                                        .can_read = true,
+                                        .can_write = true,
+                                        .release = released,
+                                        .path = path};
     readahead_init(&file->mapped.readahead, &file->cache);
     for (pgoff_t i = 0; i < 1ul << file->order; i++)
         fill_on_disk(file, i, 0);

@@ -13,12 +13,12 @@
 struct gated_file {
     struct mapped_file mapped;
     struct page_cache cache;
-    struct rwsem rwlock;         /* as inode->rwlock: write, truncate, punch exclusive */
+    struct rwsem rwlock; /* as inode->rwlock: write, truncate, punch exclusive */
     struct block_device *disk;
     void *data;
     unsigned order;
     u8 is_hole[GATED_FILE_MAX_PAGES];
-    bool was_released;           /* the last reference is gone */
+    bool was_released; /* the last reference is gone */
 };
 
 /* Page i is filled with u64 words gated_file_word(i, 0). pages: at most GATED_FILE_MAX_PAGES. => NULL when out of memory */
@@ -39,7 +39,10 @@ void gated_file_truncate(struct gated_file *file, u64 size_bytes);
 /* As fallocate(FALLOC_FL_PUNCH_HOLE) of whole pages. */
 void gated_file_punch(struct gated_file *file, pgoff_t first, pgoff_t last);
 /* Sectors of a page, for the gate. */
-static inline u64 gated_file_sector(pgoff_t page) { return page * SECTORS_PER_PAGE; }
+static inline u64 gated_file_sector(pgoff_t page)
+{
+    return page * SECTORS_PER_PAGE;
+}
 /* Holds, or fails, every read that touches the pages from now on. */
 void gated_file_hold(struct gated_file *file, pgoff_t first, pgoff_t last);
 void gated_file_fail(struct gated_file *file, pgoff_t first, pgoff_t last);

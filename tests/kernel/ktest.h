@@ -21,55 +21,56 @@ struct ktest {
     void (*run)(void);
 };
 
-#define KTEST(suite_, name_)                                                                       \
-    static void ktest_##suite_##_##name_(void);                                                    \
-    static const struct ktest ktest_entry_##suite_##_##name_                                       \
-        __attribute__((section(".ktest"), used, aligned(8))) = {#suite_, #name_,                   \
-                                                                ktest_##suite_##_##name_};         \
+#define KTEST(suite_, name_)                                                               \
+    static void ktest_##suite_##_##name_(void);                                            \
+    static const struct ktest ktest_entry_##suite_##_##name_                               \
+        __attribute__((section(".ktest"), used, aligned(8))) = {#suite_, #name_,           \
+                                                                ktest_##suite_##_##name_}; \
     static void ktest_##suite_##_##name_(void)
 
 void ktest_fail(const char *file, int line, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void ktest_skip(const char *reason); /* marks the running test as skipped; the test should then return */
+void ktest_skip(
+    const char *reason); /* marks the running test as skipped; the test should then return */
 void ktest_note(const char *fmt, ...) PRINTF_LIKE(1, 2); /* a "# …" diagnostic line */
-bool ktest_has_failed(void);         /* the running test */
+bool ktest_has_failed(void);                             /* the running test */
 
-#define KEXPECT(cond)                                                                              \
-    ({                                                                                             \
-        bool ok_ = (cond);                                                                         \
-        if (!ok_)                                                                                  \
-            ktest_fail(__FILE__, __LINE__, "expected: %s", #cond);                                 \
-        ok_;                                                                                       \
+#define KEXPECT(cond)                                              \
+    ({                                                             \
+        bool ok_ = (cond);                                         \
+        if (!ok_)                                                  \
+            ktest_fail(__FILE__, __LINE__, "expected: %s", #cond); \
+        ok_;                                                       \
     })
-#define KEXPECT_EQ(a, b)                                                                           \
-    ({                                                                                             \
-        s64 a_ = (s64)(a), b_ = (s64)(b);                                                          \
-        if (a_ != b_)                                                                              \
-            ktest_fail(__FILE__, __LINE__, "%s is %ld (0x%lx), expected %s = %ld (0x%lx)", #a,     \
-                       (long)a_, (unsigned long)a_, #b, (long)b_, (unsigned long)b_);              \
-        a_ == b_;                                                                                  \
+#define KEXPECT_EQ(a, b)                                                                       \
+    ({                                                                                         \
+        s64 a_ = (s64)(a), b_ = (s64)(b);                                                      \
+        if (a_ != b_)                                                                          \
+            ktest_fail(__FILE__, __LINE__, "%s is %ld (0x%lx), expected %s = %ld (0x%lx)", #a, \
+                       (long)a_, (unsigned long)a_, #b, (long)b_, (unsigned long)b_);          \
+        a_ == b_;                                                                              \
     })
-#define KEXPECT_STREQ(a, b)                                                                        \
-    ({                                                                                             \
-        const char *a_ = (a), *b_ = (b);                                                           \
-        bool ok_ = strcmp(a_, b_) == 0;                                                            \
-        if (!ok_)                                                                                  \
-            ktest_fail(__FILE__, __LINE__, "%s is \"%s\", expected \"%s\"", #a, a_, b_);           \
-        ok_;                                                                                       \
+#define KEXPECT_STREQ(a, b)                                                              \
+    ({                                                                                   \
+        const char *a_ = (a), *b_ = (b);                                                 \
+        bool ok_ = strcmp(a_, b_) == 0;                                                  \
+        if (!ok_)                                                                        \
+            ktest_fail(__FILE__, __LINE__, "%s is \"%s\", expected \"%s\"", #a, a_, b_); \
+        ok_;                                                                             \
     })
-#define KASSERT(cond)                                                                              \
-    do {                                                                                           \
-        if (!KEXPECT(cond))                                                                        \
-            return;                                                                                \
+#define KASSERT(cond)       \
+    do {                    \
+        if (!KEXPECT(cond)) \
+            return;         \
     } while (0)
-#define KASSERT_EQ(a, b)                                                                           \
-    do {                                                                                           \
-        if (!KEXPECT_EQ(a, b))                                                                     \
-            return;                                                                                \
+#define KASSERT_EQ(a, b)       \
+    do {                       \
+        if (!KEXPECT_EQ(a, b)) \
+            return;            \
     } while (0)
-#define KTEST_SKIP(reason)                                                                         \
-    do {                                                                                           \
-        ktest_skip(reason);                                                                        \
-        return;                                                                                    \
+#define KTEST_SKIP(reason)  \
+    do {                    \
+        ktest_skip(reason); \
+        return;             \
     } while (0)
 
 /*

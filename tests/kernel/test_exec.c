@@ -14,18 +14,18 @@
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/test_mm.h"
 
-#define PROGRAM_PATH "/tmp/exec-program"
-#define INTERPRETER_PATH "/tmp/exec-interpreter"
-#define PATH_OFFSET 0x200ul /* of the interpreter's path in the program */
-#define ENTRY_OFFSET 0x100ul
-#define FILE_BYTES (PAGE_SIZE + 0x200)
-#define DATA_BYTES 0x100ul
+#define PROGRAM_PATH      "/tmp/exec-program"
+#define INTERPRETER_PATH  "/tmp/exec-interpreter"
+#define PATH_OFFSET       0x200ul /* of the interpreter's path in the program */
+#define ENTRY_OFFSET      0x100ul
+#define FILE_BYTES        (PAGE_SIZE + 0x200)
+#define DATA_BYTES        0x100ul
 #define DATA_MEMORY_BYTES 0x1800ul
-#define PROGRAM_AT 0x400000ul
-#define DATA_DISTANCE 0x3000ul /* from the first segment to the second */
-#define BUFFER 0x10000000ul
-#define FILLING 0x5a
-#define AUX_MAX 32
+#define PROGRAM_AT        0x400000ul
+#define DATA_DISTANCE     0x3000ul /* from the first segment to the second */
+#define BUFFER            0x10000000ul
+#define FILLING           0x5a
+#define AUX_MAX           32
 
 struct test_file {
     u8 bytes[FILE_BYTES];
@@ -42,26 +42,43 @@ static void fill_file(struct test_file *file, u16 type, u64 at)
     memset(file->bytes, FILLING, sizeof(file->bytes));
     file->header = (struct elf_header *)file->bytes;
     file->segments = (struct elf_segment *)(file->header + 1);
-    *file->header = (struct elf_header){.magic = {0x7f, 'E', 'L', 'F'}, .class = ELF_CLASS_64,
-                                        .data = ELF_DATA_LITTLE, .version = ELF_VERSION_CURRENT, .type = type,
-                                        .machine = ELF_MACHINE_X86_64, .version2 = ELF_VERSION_CURRENT,
-                                        .entry = at + ENTRY_OFFSET, .phoff = size, .ehsize = size,
-                                        .phentsize = sizeof(struct elf_segment), .phnum = 3};
+    *file->header = (struct elf_header){.magic = {0x7f, 'E', 'L', 'F'},
+                                        .class = ELF_CLASS_64,
+                                        .data = ELF_DATA_LITTLE,
+                                        .version = ELF_VERSION_CURRENT,
+                                        .type = type,
+                                        .machine = ELF_MACHINE_X86_64,
+                                        .version2 = ELF_VERSION_CURRENT,
+                                        .entry = at + ENTRY_OFFSET,
+                                        .phoff = size,
+                                        .ehsize = size,
+                                        .phentsize = sizeof(struct elf_segment),
+                                        .phnum = 3};
     file->segments[0] = (struct elf_segment){.type = 0};
-    file->segments[1] = (struct elf_segment){.type = ELF_SEGMENT_LOAD, .flags = ELF_FLAG_READ | ELF_FLAG_EXEC,
-                                             .vaddr = at, .filesz = PAGE_SIZE, .memsz = PAGE_SIZE,
+    file->segments[1] = (struct elf_segment){.type = ELF_SEGMENT_LOAD,
+                                             .flags = ELF_FLAG_READ | ELF_FLAG_EXEC,
+                                             .vaddr = at,
+                                             .filesz = PAGE_SIZE,
+                                             .memsz = PAGE_SIZE,
                                              .align = PAGE_SIZE};
-    file->segments[2] = (struct elf_segment){.type = ELF_SEGMENT_LOAD, .flags = ELF_FLAG_READ | ELF_FLAG_WRITE,
-                                             .offset = PAGE_SIZE, .vaddr = at + DATA_DISTANCE, .filesz = DATA_BYTES,
-                                             .memsz = DATA_MEMORY_BYTES, .align = PAGE_SIZE};
+    file->segments[2] = (struct elf_segment){.type = ELF_SEGMENT_LOAD,
+                                             .flags = ELF_FLAG_READ | ELF_FLAG_WRITE,
+                                             .offset = PAGE_SIZE,
+                                             .vaddr = at + DATA_DISTANCE,
+                                             .filesz = DATA_BYTES,
+                                             .memsz = DATA_MEMORY_BYTES,
+                                             .align = PAGE_SIZE};
 }
 
 static void name_interpreter(struct test_file *file, const char *path)
 {
     size_t bytes = strlen(path) + 1;
     memcpy(file->bytes + PATH_OFFSET, path, bytes);
-    file->segments[0] = (struct elf_segment){.type = ELF_SEGMENT_INTERP, .flags = ELF_FLAG_READ,
-                                             .offset = PATH_OFFSET, .filesz = bytes, .memsz = bytes};
+    file->segments[0] = (struct elf_segment){.type = ELF_SEGMENT_INTERP,
+                                             .flags = ELF_FLAG_READ,
+                                             .offset = PATH_OFFSET,
+                                             .filesz = bytes,
+                                             .memsz = bytes};
 }
 
 static void fill_good_files(void)
@@ -92,7 +109,8 @@ static bool write_files(u32 interpreter_mode)
     if (!mm)
         return false;
     KEXPECT_EQ(mm_mmap(mm, BUFFER, ALIGN_UP(FILE_BYTES, PAGE_SIZE), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0), BUFFER);
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0),
+               BUFFER);
     bool ok = write_file(PROGRAM_PATH, &program, 0755) &&
               write_file(INTERPRETER_PATH, &interpreter, interpreter_mode);
     test_mm_leave();
@@ -134,7 +152,8 @@ static u64 auxiliary(u64 type)
 {
     u64 pair[2];
     for (unsigned i = 0; i < AUX_MAX; i++) {
-        if (copy_from_user(pair, frame.rsp + 3 * sizeof(u64) + i * sizeof(pair), sizeof(pair)) || pair[0] == AT_NULL)
+        if (copy_from_user(pair, frame.rsp + 3 * sizeof(u64) + i * sizeof(pair), sizeof(pair)) ||
+            pair[0] == AT_NULL)
             break;
         if (pair[0] == type)
             return pair[1];
@@ -251,8 +270,9 @@ struct change {
 
 #define HEADER(field, value_) \
     offsetof(struct elf_header, field), sizeof(((struct elf_header *)0)->field), value_
-#define SEGMENT(n, field, value_)                                                                     \
-    sizeof(struct elf_header) + (n) * sizeof(struct elf_segment) + offsetof(struct elf_segment, field), \
+#define SEGMENT(n, field, value_)                                  \
+    sizeof(struct elf_header) + (n) * sizeof(struct elf_segment) + \
+        offsetof(struct elf_segment, field),                       \
         sizeof(((struct elf_segment *)0)->field), value_
 
 static const struct change hostile[] = {

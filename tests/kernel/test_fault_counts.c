@@ -7,7 +7,7 @@
 #include "tests/kernel/fault_rig.h"
 
 #define PAGES 64
-#define ANON 0x20000000ul
+#define ANON  0x20000000ul
 
 static bool expect_counts(struct task_fault_counters c, u64 major, u64 minor)
 {
@@ -157,8 +157,8 @@ KTEST(fault_counts, anonymous_read_then_write_are_one_minor_each)
     struct fault_rig rig;
     u64 value = 1;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
-        KEXPECT_EQ(mm_mmap(rig.mm, ANON, 4 * PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                           NULL, 0),
+        KEXPECT_EQ(mm_mmap(rig.mm, ANON, 4 * PAGE_SIZE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0),
                    ANON);
         pgoff_t page = (ANON - RIG_BASE) / PAGE_SIZE;
         struct task_fault_counters c = rig_touch(&rig, page, &value);
@@ -180,7 +180,8 @@ KTEST(fault_counts, mprotect_to_read_only_and_back_then_a_store_is_no_fault)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
-        mm_mmap(rig.mm, ANON, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0);
+        mm_mmap(rig.mm, ANON, PAGE_SIZE, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0);
         pgoff_t page = (ANON - RIG_BASE) / PAGE_SIZE;
         rig_store(&rig, page, 5);
         KEXPECT_EQ(mm_mprotect(rig.mm, ANON, PAGE_SIZE, PROT_READ), 0);
@@ -198,7 +199,8 @@ KTEST(fault_counts, good_neighbour_of_a_failed_window_is_read_by_itself)
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
         knob_set("readahead", "ondemand");
         gated_file_fail(rig.file, 20, 20);
-        struct task_fault_counters c = rig_touch_slow(&rig, 5, &value); /* window (0,32) holds page 20 */
+        struct task_fault_counters c =
+            rig_touch_slow(&rig, 5, &value); /* window (0,32) holds page 20 */
         expect_counts(c, 1, 0);
         KEXPECT_EQ(value, gated_file_word(5, 0));
         KEXPECT_EQ(gated_file_requests(rig.file), 2);
@@ -238,7 +240,7 @@ static bool was_asked_for(const struct gate_log_entry *log, unsigned n, pgoff_t 
 }
 
 #define SCAN_PAGES 512
-#define WINDOW 32
+#define WINDOW     32
 
 KTEST(fault_counts, scan_costs_its_bytes_and_pages_are_asked_for_before_they_are_touched)
 {
@@ -332,13 +334,13 @@ KTEST(fault_counts, truncation_unmaps_and_a_grown_file_reads_zeros_behind_the_ol
     rig_end(&rig);
 }
 
-
 /* Touches every page, each thread from another place, while the first one keeps unmapping and mapping a part. */
 static void act_scan(struct actor *actor)
 {
     for (u64 i = 0; i < 3 * PAGES; i++) {
         u64 page = (actor->argument * 11 + i * 7) % PAGES, value = 0;
-        if (uaccess_copy_in(&value, rig_addr(page), sizeof(value)) == 0 && value != gated_file_word(page, 0))
+        if (uaccess_copy_in(&value, rig_addr(page), sizeof(value)) == 0 &&
+            value != gated_file_word(page, 0))
             actor->result++;
     }
 }
@@ -350,8 +352,8 @@ static void act_remap(struct actor *actor)
         u64 addr = rig_addr(i % 48);
         actor->result |= mm_munmap(rig->mm, addr, 16 * PAGE_SIZE);
         page_cache_drop_range(&rig->file->cache, 0, PAGES);
-        mm_mmap(rig->mm, addr, 16 * PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, &rig->file->mapped,
-                addr - RIG_BASE);
+        mm_mmap(rig->mm, addr, 16 * PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED,
+                &rig->file->mapped, addr - RIG_BASE);
     }
 }
 

@@ -8,7 +8,7 @@
 #include "tests/kernel/fault_rig.h"
 
 #define PAGES 16
-#define PAGE 5
+#define PAGE  5
 
 /* A rig with a reader whose page PAGE is held by the gate. */
 static bool begin(struct fault_rig *rig, struct actor *reader)
@@ -135,7 +135,8 @@ KTEST(fault_retry, anonymous_memory_put_there_while_reading_is_zeros_and_major)
     struct actor reader = {0};
     if (begin(&rig, &reader)) {
         reader.value = 1;
-        KEXPECT_EQ(mm_mmap(rig.mm, rig_addr(PAGE), PAGE_SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0),
+        KEXPECT_EQ(mm_mmap(rig.mm, rig_addr(PAGE), PAGE_SIZE, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0),
                    rig_addr(PAGE));
         finish(&rig, &reader);
         KEXPECT(reader.succeeded);
@@ -151,8 +152,8 @@ KTEST(fault_retry, other_file_page_put_there_while_reading_gives_its_bytes)
     struct fault_rig rig;
     struct actor reader = {0};
     if (begin(&rig, &reader)) {
-        KEXPECT_EQ(mm_mmap(rig.mm, rig_addr(PAGE), PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, &rig.file->mapped,
-                           9 * PAGE_SIZE),
+        KEXPECT_EQ(mm_mmap(rig.mm, rig_addr(PAGE), PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED,
+                           &rig.file->mapped, 9 * PAGE_SIZE),
                    rig_addr(PAGE));
         finish(&rig, &reader);
         KEXPECT_EQ(reader.value, gated_file_word(9, 0));

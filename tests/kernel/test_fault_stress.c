@@ -10,18 +10,19 @@
 #include "mm/reclaim.h"
 #include "tests/kernel/fault_rig.h"
 
-#define PAGES 64
-#define TOUCHERS 4
-#define ACTORS (TOUCHERS + 3)
-#define STEPS 150
+#define PAGES        64
+#define TOUCHERS     4
+#define ACTORS       (TOUCHERS + 3)
+#define STEPS        150
 #define PRIVATE_BASE (RIG_BASE + (1ul << 30))
-#define STORED 0x7777000000000000ul
+#define STORED       0x7777000000000000ul
 
 /* A store is one byte first and then the word (act_touch); an unmapping in between leaves the byte alone changed. */
 static bool is_right(u64 value, pgoff_t page)
 {
     value &= ~0xfful;
-    return value == 0 || value == STORED || value == gated_file_word(page, 0) || value == gated_file_word(page, 1);
+    return value == 0 || value == STORED || value == gated_file_word(page, 0) ||
+           value == gated_file_word(page, 1);
 }
 
 static void touch(struct actor *actor, struct rng *rng)
@@ -44,11 +45,8 @@ static void change_file(struct actor *actor, struct rng *rng)
         gated_file_truncate(file, page * PAGE_SIZE + rng_below(rng, 2) * 100);
         gated_file_truncate(file, PAGES * PAGE_SIZE);
         break;
-    case 1:
-        gated_file_punch(file, page, page);
-        break;
-    default:
-        gated_file_write(file, page, 1);
+    case 1: gated_file_punch(file, page, page); break;
+    default: gated_file_write(file, page, 1);
     }
 }
 
@@ -71,21 +69,17 @@ static void change_map(struct actor *actor, struct rng *rng)
     bool is_shared = rng_one_in(rng, 2);
     u64 addr = (is_shared ? RIG_BASE : PRIVATE_BASE) + page * PAGE_SIZE;
     switch (rng_below(rng, 4)) {
-    case 0:
-        (void)mm_munmap(mm, addr, n * PAGE_SIZE);
-        break;
+    case 0: (void)mm_munmap(mm, addr, n * PAGE_SIZE); break;
     case 1:
         (void)mm_mprotect(mm, addr, n * PAGE_SIZE, PROT_READ);
-        (void)mm_mprotect(mm, addr, n * PAGE_SIZE, rng_one_in(rng, 2) ? PROT_NONE : PROT_READ | PROT_WRITE);
+        (void)mm_mprotect(mm, addr, n * PAGE_SIZE,
+                          rng_one_in(rng, 2) ? PROT_NONE : PROT_READ | PROT_WRITE);
         break;
-    case 2:
-        (void)mm_madvise(mm, addr, n * PAGE_SIZE, MADV_DONTNEED);
-        return;
-    default:
-        break;
+    case 2: (void)mm_madvise(mm, addr, n * PAGE_SIZE, MADV_DONTNEED); return;
+    default: break;
     }
-    (void)mm_mmap(mm, addr, n * PAGE_SIZE, PROT_READ | PROT_WRITE, (is_shared ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED,
-                  file, page * PAGE_SIZE);
+    (void)mm_mmap(mm, addr, n * PAGE_SIZE, PROT_READ | PROT_WRITE,
+                  (is_shared ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED, file, page * PAGE_SIZE);
 }
 
 static void run_steps(struct actor *actor)
@@ -131,8 +125,9 @@ static void run_seed(u64 seed, const char *retry, const char *pin)
     knob_set("fault_pin", pin);
     knob_set("readahead", "ondemand");
     knob_set("map_around_bytes", "65536");
-    KASSERT_EQ(mm_mmap(rig.mm, PRIVATE_BASE, PAGES * PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-                       &rig.file->mapped, 0), PRIVATE_BASE);
+    KASSERT_EQ(mm_mmap(rig.mm, PRIVATE_BASE, PAGES * PAGE_SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_FIXED, &rig.file->mapped, 0),
+               PRIVATE_BASE);
     gate_set_delay(rig.file->disk, &delay);
     sync_points_set_seed(seed);
     for (u64 i = 0; i < ACTORS; i++) {

@@ -12,11 +12,11 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define BASE 0x300000000ul
-#define PAGE(n) (BASE + (u64)(n)*PAGE_SIZE)
+#define BASE     0x300000000ul
+#define PAGE(n)  (BASE + (u64)(n)*PAGE_SIZE)
 #define BYTES(n) ((u64)(n)*PAGE_SIZE)
-#define RW (PROT_READ | PROT_WRITE)
-#define ANON (MAP_PRIVATE | MAP_ANONYMOUS)
+#define RW       (PROT_READ | PROT_WRITE)
+#define ANON     (MAP_PRIVATE | MAP_ANONYMOUS)
 
 static s64 map_anon(struct mm *mm, unsigned first, unsigned pages, u32 prot)
 {
@@ -213,7 +213,7 @@ KTEST(fork, untouched_memory_costs_nothing)
 /* ---- Other threads of the parent ---- */
 
 #define WRITERS 3
-#define FORKS 60
+#define FORKS   60
 
 struct writers {
     struct mm *mm;

@@ -9,7 +9,7 @@
 #include "tests/kernel/ktest.h"
 
 #define ROUNDS 8
-#define MANY 2100 /* more than two blocks of the largest order */
+#define MANY   2100 /* more than two blocks of the largest order */
 
 /* Takes single frames until `max` or none is left. => how many, linked in `list` */
 static u64 take_frames(struct list *list, u64 max, unsigned flags)
@@ -103,7 +103,7 @@ KTEST(frames, freed_neighbours_become_large_blocks_again)
     while (frames_free_blocks(FRAME_MAX_ORDER) == before && n < ROUNDS * MANY)
         n += take_frames(&all, MANY, 0);
     KEXPECT(frames_free_blocks(FRAME_MAX_ORDER) < before);
-    list_for_each_safe(page, next, &all, lru) {
+    list_for_each_safe (page, next, &all, lru) {
         list_del(&page->lru);
         list_add_tail(page_pfn(page) & 1 ? &odd : &even, &page->lru);
     }

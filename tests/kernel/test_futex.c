@@ -11,9 +11,9 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define WORDS 0x300000000ul
+#define WORDS      0x300000000ul
 #define OTHER_VIEW 0x310000000ul
-#define RW (PROT_READ | PROT_WRITE)
+#define RW         (PROT_READ | PROT_WRITE)
 
 static struct futex_word word(unsigned n)
 {
@@ -43,10 +43,12 @@ static void sleep_on(void *arg)
 }
 
 /* Starts `n` sleepers, one after the other, each of them asleep before the next. */
-static void start_sleepers(struct test_threads *threads, struct sleeper *s, unsigned n, struct futex_word at)
+static void start_sleepers(struct test_threads *threads, struct sleeper *s, unsigned n,
+                           struct futex_word at)
 {
     for (unsigned i = 0; i < n; i++) {
-        s[i] = (struct sleeper){.mm = task_current()->mm, .word = at, .bits = s[i].bits ? s[i].bits : FUTEX_ANY_BITS};
+        s[i] = (struct sleeper){
+            .mm = task_current()->mm, .word = at, .bits = s[i].bits ? s[i].bits : FUTEX_ANY_BITS};
         threads_add_and_wait_asleep(threads, sleep_on, &s[i]);
     }
 }
@@ -55,7 +57,9 @@ static struct mm *enter_with_words(void)
 {
     struct mm *mm = test_mm_enter();
     if (mm)
-        KEXPECT_EQ(mm_mmap(mm, WORDS, PAGE_SIZE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0), WORDS);
+        KEXPECT_EQ(
+            mm_mmap(mm, WORDS, PAGE_SIZE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0),
+            WORDS);
     return mm;
 }
 
@@ -64,8 +68,10 @@ KTEST(futex, a_word_with_another_value_is_not_slept_on)
     KASSERT(enter_with_words() != NULL);
     KEXPECT_EQ(futex_wait(word(0), 1, 0, FUTEX_ANY_BITS), -EAGAIN);
     KEXPECT_EQ(futex_wait((struct futex_word){WORDS + 2, true}, 0, 0, FUTEX_ANY_BITS), -EINVAL);
-    KEXPECT_EQ(futex_wait((struct futex_word){WORDS + PAGE_SIZE, true}, 0, 0, FUTEX_ANY_BITS), -EFAULT);
-    KEXPECT_EQ(futex_wait((struct futex_word){WORDS + PAGE_SIZE, false}, 0, 0, FUTEX_ANY_BITS), -EFAULT);
+    KEXPECT_EQ(futex_wait((struct futex_word){WORDS + PAGE_SIZE, true}, 0, 0, FUTEX_ANY_BITS),
+               -EFAULT);
+    KEXPECT_EQ(futex_wait((struct futex_word){WORDS + PAGE_SIZE, false}, 0, 0, FUTEX_ANY_BITS),
+               -EFAULT);
     KEXPECT_EQ(futex_wait((struct futex_word){~3ul, true}, 0, 0, FUTEX_ANY_BITS), -EFAULT);
     KEXPECT_EQ(futex_wait(word(0), 0, 0, 0), -EINVAL);
     KEXPECT_EQ(futex_wait(word(0), 0, clock_ns() + 1000, FUTEX_ANY_BITS), -ETIMEDOUT);
@@ -130,14 +136,18 @@ KTEST(futex, more_than_a_batch_moves_between_words_of_a_file)
     struct mm *mm = test_mm_enter();
     KASSERT(mm != NULL);
     KEXPECT_EQ(mm_mmap(mm, WORDS, 2 * PAGE_SIZE, RW, MAP_SHARED | MAP_FIXED, &file.file, 0), WORDS);
-    KEXPECT_EQ(mm_mmap(mm, OTHER_VIEW, PAGE_SIZE, RW, MAP_SHARED | MAP_FIXED, &file.file, PAGE_SIZE), OTHER_VIEW);
+    KEXPECT_EQ(
+        mm_mmap(mm, OTHER_VIEW, PAGE_SIZE, RW, MAP_SHARED | MAP_FIXED, &file.file, PAGE_SIZE),
+        OTHER_VIEW);
     u32 value;
     KEXPECT_EQ(copy_from_user(&value, WORDS, sizeof(value)), 0);
     for (unsigned i = 0; i < MANY; i++) {
-        s[i] = (struct sleeper){.mm = mm, .word = shared_word(WORDS, 0), .value = value, .bits = FUTEX_ANY_BITS};
+        s[i] = (struct sleeper){
+            .mm = mm, .word = shared_word(WORDS, 0), .value = value, .bits = FUTEX_ANY_BITS};
         threads_add_and_wait_asleep(&threads, sleep_on, &s[i]);
     }
-    KEXPECT_EQ(futex_requeue(shared_word(WORDS, 0), shared_word(OTHER_VIEW, 3), 2, 99, &value), MANY);
+    KEXPECT_EQ(futex_requeue(shared_word(WORDS, 0), shared_word(OTHER_VIEW, 3), 2, 99, &value),
+               MANY);
     KEXPECT_EQ(futex_wake(shared_word(WORDS, 0), 99, FUTEX_ANY_BITS), 0);
     KEXPECT_EQ(futex_wake(shared_word(WORDS + PAGE_SIZE, 3), 99, FUTEX_ANY_BITS), MANY - 2);
     KEXPECT_EQ(threads_join(&threads), 0);
@@ -221,7 +231,7 @@ KTEST(futex, an_operation_changes_the_word_and_decides)
 /* ---- Many at once: a word that is handed round ---- */
 
 #define PLAYERS 4
-#define TURNS 100
+#define TURNS   100
 
 struct game {
     struct mm *mm;

@@ -11,11 +11,11 @@
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/programs.h"
 
-#define NO_ROOT         "no root file system with the test programs"
-#define FRAMES_FOR_64M  40000 /* in all: a program of 64 MiB, and room beside it */
-#define LONG_SUITE      "leftovers_long"
-#define FEW_FRAMES      "not enough memory"
-#define ONLY_ASKED_FOR  "takes minutes: ktest=" LONG_SUITE
+#define NO_ROOT        "no root file system with the test programs"
+#define FRAMES_FOR_64M 40000 /* in all: a program of 64 MiB, and room beside it */
+#define LONG_SUITE     "leftovers_long"
+#define FEW_FRAMES     "not enough memory"
+#define ONLY_ASKED_FOR "takes minutes: ktest=" LONG_SUITE
 
 /* One run of a program. => its status */
 static int run(const char *path, const char *a, const char *b)

@@ -10,11 +10,11 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define BASE 0x300000000ul
-#define PAGE(n) (BASE + (u64)(n)*PAGE_SIZE)
+#define BASE     0x300000000ul
+#define PAGE(n)  (BASE + (u64)(n)*PAGE_SIZE)
 #define BYTES(n) ((u64)(n)*PAGE_SIZE)
-#define RW (PROT_READ | PROT_WRITE)
-#define ANON (MAP_PRIVATE | MAP_ANONYMOUS)
+#define RW       (PROT_READ | PROT_WRITE)
+#define ANON     (MAP_PRIVATE | MAP_ANONYMOUS)
 
 static s64 map_anon(struct mm *mm, unsigned first, unsigned pages, u32 prot)
 {
@@ -534,7 +534,7 @@ KTEST(mincore, shows_mapped_and_cached_pages)
     map_anon(mm, 0, 2, RW);
     mm_mmap(mm, PAGE(2), BYTES(6), PROT_READ, MAP_SHARED | MAP_FIXED, &f.file, BYTES(4));
     map_anon(mm, 100, 1, RW); /* for the answer */
-    touch(0, 1); /* oracle: "mincore vec 1 0" */
+    touch(0, 1);              /* oracle: "mincore vec 1 0" */
     mm_madvise(mm, PAGE(4), BYTES(2), MADV_WILLNEED);
     KEXPECT_EQ(mm_mincore(mm, PAGE(0), BYTES(8), PAGE(100)), 0);
     KEXPECT_EQ(copy_from_user(vec, PAGE(100), sizeof(vec)), 0);

@@ -9,12 +9,12 @@
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/test_mm.h"
 
-#define BASE 0x300000000ul
-#define PAGE(n) (BASE + (u64)(n)*PAGE_SIZE)
-#define BYTES(n) ((u64)(n)*PAGE_SIZE)
-#define RW (PROT_READ | PROT_WRITE)
-#define ANON (MAP_PRIVATE | MAP_ANONYMOUS)
-#define MOVE_TO (MREMAP_MAYMOVE | MREMAP_FIXED)
+#define BASE        0x300000000ul
+#define PAGE(n)     (BASE + (u64)(n)*PAGE_SIZE)
+#define BYTES(n)    ((u64)(n)*PAGE_SIZE)
+#define RW          (PROT_READ | PROT_WRITE)
+#define ANON        (MAP_PRIVATE | MAP_ANONYMOUS)
+#define MOVE_TO     (MREMAP_MAYMOVE | MREMAP_FIXED)
 #define SHOWN_PAGES 4096
 
 static struct mm *mm;
@@ -27,7 +27,8 @@ static bool enter(void)
 
 static void map_anon(unsigned first, unsigned pages, u32 prot)
 {
-    KEXPECT_EQ(mm_mmap(mm, PAGE(first), BYTES(pages), prot, ANON | MAP_FIXED, NULL, 0), PAGE(first));
+    KEXPECT_EQ(mm_mmap(mm, PAGE(first), BYTES(pages), prot, ANON | MAP_FIXED, NULL, 0),
+               PAGE(first));
 }
 
 static void touch(unsigned first, unsigned pages)
@@ -98,8 +99,9 @@ KTEST(mremap, bad_arguments_are_refused_and_change_nothing)
         {0xffff800000000000ul, BYTES(4), BYTES(4), MREMAP_MAYMOVE, 0, -EFAULT},
     };
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
-        if (!KEXPECT_EQ(mm_mremap(mm, cases[i].addr, cases[i].old_length, cases[i].new_length, cases[i].flags,
-                                  cases[i].to), cases[i].wanted))
+        if (!KEXPECT_EQ(mm_mremap(mm, cases[i].addr, cases[i].old_length, cases[i].new_length,
+                                  cases[i].flags, cases[i].to),
+                        cases[i].wanted))
             ktest_note("case %u", i);
     expect_areas("[0,4)rw-p0");
     test_mm_leave();
@@ -225,7 +227,8 @@ KTEST(mremap, file_areas_keep_their_offset_and_their_own_pages)
     struct memory_file f;
     KASSERT(enter());
     memory_file_init(&f, 8, true, true);
-    KEXPECT_EQ(mm_mmap(mm, PAGE(0), BYTES(4), RW, MAP_PRIVATE | MAP_FIXED, &f.file, BYTES(2)), PAGE(0));
+    KEXPECT_EQ(mm_mmap(mm, PAGE(0), BYTES(4), RW, MAP_PRIVATE | MAP_FIXED, &f.file, BYTES(2)),
+               PAGE(0));
     KEXPECT_EQ(user_poke(PAGE(1), 200), 0);
     KEXPECT_EQ(user_peek(PAGE(2)), memory_file_byte(4));
     KEXPECT_EQ(remap(1, 3, 4, MOVE_TO, PAGE(20)), PAGE(20));
@@ -337,7 +340,8 @@ KTEST(mlock, reclaim_passes_over_locked_pages_of_files)
     struct memory_file f;
     KASSERT(enter());
     memory_file_init(&f, 4, true, true);
-    KEXPECT_EQ(mm_mmap(mm, PAGE(0), BYTES(4), PROT_READ, MAP_PRIVATE | MAP_FIXED, &f.file, 0), PAGE(0));
+    KEXPECT_EQ(mm_mmap(mm, PAGE(0), BYTES(4), PROT_READ, MAP_PRIVATE | MAP_FIXED, &f.file, 0),
+               PAGE(0));
     KEXPECT_EQ(mm_mlock(mm, PAGE(0), BYTES(4), true), 0);
     KEXPECT_EQ(mm->rss_file, 4);
     for (unsigned i = 0; i < 3; i++)

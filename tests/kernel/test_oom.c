@@ -14,10 +14,10 @@
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/programs.h"
 
-#define NO_HOG      "no root file system with /tests/hog"
-#define LEFT_FRAMES 1500ul    /* for the programs of one test */
-#define TOO_MANY    "1000000" /* pages that no machine of the tests has left */
-#define POLL_NS     200000ul
+#define NO_HOG             "no root file system with /tests/hog"
+#define LEFT_FRAMES        1500ul    /* for the programs of one test */
+#define TOO_MANY           "1000000" /* pages that no machine of the tests has left */
+#define POLL_NS            200000ul
 #define VICTIM_PATIENCE_NS 3000000000ul /* of kernel/task/oom.c */
 
 /* ---- How often the log has said it ---- */

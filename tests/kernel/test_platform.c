@@ -206,7 +206,8 @@ KTEST(platform, timers_fire_in_order_and_never_early)
     n_fired = 0;
     for (unsigned cpu = 0; cpu < cpu_count(); cpu++)
         irqs += irq_count(IRQ_VECTOR_TIMER, cpu);
-    bool irqs_on = irq_save_disable(); /* all are armed before one can fire, however slow the host is */
+    bool irqs_on =
+        irq_save_disable(); /* all are armed before one can fire, however slow the host is */
     for (unsigned i = 0; i < N_TIMERS; i++) {
         probes[i].fired_ns = 0;
         timer_init(&probes[i].timer, probe_fire);

@@ -281,8 +281,10 @@ KTEST(process, what_is_no_regular_file_is_eacces)
 
 /* ---- Arguments ---- */
 
-#define STRINGS_LIMIT (2ul << 20) /* argument and environment strings with their pointers: a quarter of the stack's limit */
-#define LONG_STRING (64ul * 1024) /* of one string with its NUL and its pointer */
+#define STRINGS_LIMIT \
+    (2ul              \
+     << 20) /* argument and environment strings with their pointers: a quarter of the stack's limit */
+#define LONG_STRING      (64ul * 1024) /* of one string with its NUL and its pointer */
 #define LONG_STRINGS_MAX (STRINGS_LIMIT / LONG_STRING + 2)
 
 static u64 user_word(u64 addr)

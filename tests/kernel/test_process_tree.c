@@ -39,7 +39,8 @@ static void remove_process(struct process *process)
     end_process(process, 0);
 }
 
-static s64 wait_as(struct process *parent, u32 kind, u32 id, u32 options, struct wait_result *result)
+static s64 wait_as(struct process *parent, u32 kind, u32 id, u32 options,
+                   struct wait_result *result)
 {
     const struct wait_request request = {kind, id, options};
     task_current()->process = parent;
@@ -71,7 +72,8 @@ KTEST(process_tree, a_zombie_is_told_once_and_goes)
 KTEST(process_tree, wait_chooses_by_pid_and_group)
 {
     struct wait_result result;
-    struct process *parent = add_process(0, NULL), *a = add_process(1, parent), *b = add_process(2, parent);
+    struct process *parent = add_process(0, NULL), *a = add_process(1, parent),
+                   *b = add_process(2, parent);
     KASSERT(parent && a && b);
     end_process(a, WAIT_STATUS_SIGNALED(SIGTERM));
     KEXPECT_EQ(wait_as(parent, WAIT_FOR_PID, b->pid, WEXITED | WNOHANG, &result), 0);
@@ -199,7 +201,8 @@ KTEST(process_tree, other_kinds_of_children_are_asked_for)
     child->exit_signal = 0;
     end_process(child, 0);
     KEXPECT_EQ(wait_as(parent, WAIT_FOR_ANY, 0, WEXITED, &result), -ECHILD);
-    KEXPECT_EQ(wait_as(parent, WAIT_FOR_ANY, 0, WEXITED | WNOWAIT | (u32)WAIT_CLONES, &result), FIRST_PID + 1);
+    KEXPECT_EQ(wait_as(parent, WAIT_FOR_ANY, 0, WEXITED | WNOWAIT | (u32)WAIT_CLONES, &result),
+               FIRST_PID + 1);
     KEXPECT_EQ(wait_as(parent, WAIT_FOR_ANY, 0, WEXITED | WAIT_ALL_KINDS, &result), FIRST_PID + 1);
     remove_process(parent);
 }

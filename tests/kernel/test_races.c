@@ -22,8 +22,9 @@
 #include "tests/kernel/threads.h"
 
 #define PAGES 16
-#define PAGE 5
-#define ANON_ADDR (RIG_BASE + (64ul << 30)) /* far away: needs tables of its own at every level but the root */
+#define PAGE  5
+#define ANON_ADDR \
+    (RIG_BASE + (64ul << 30)) /* far away: needs tables of its own at every level but the root */
 
 /* ---- Late lookups ---- */
 
@@ -32,8 +33,8 @@ static struct page *frame_of(const struct page_cache *cache, pgoff_t index)
 {
     for (pfn_t pfn = 0; pfn < page_array_end; pfn++) {
         struct page *page = pfn_page(pfn);
-        if (READ_ONCE(page->cache) == cache && page->index == index && atomic_load(&page->refs) > 0 &&
-            !page_has(page, PAGE_SLAB | PAGE_TABLE | PAGE_RESERVED))
+        if (READ_ONCE(page->cache) == cache && page->index == index &&
+            atomic_load(&page->refs) > 0 && !page_has(page, PAGE_SLAB | PAGE_TABLE | PAGE_RESERVED))
             return page;
     }
     return NULL;
@@ -330,8 +331,9 @@ static void touch_with_failure(u64 which, u64 addr, bool write, u32 share)
     struct fault_rig rig;
     struct actor actor = {.addr = addr, .write = write, .argument = 42, .result = (s64)which};
     KASSERT(rig_init(&rig, PAGES, PROT_READ | PROT_WRITE, share));
-    KASSERT_EQ(mm_mmap(rig.mm, ANON_ADDR, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                       NULL, 0), ANON_ADDR);
+    KASSERT_EQ(mm_mmap(rig.mm, ANON_ADDR, PAGE_SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0),
+               ANON_ADDR);
     for (pgoff_t index = 8; index < 12; index++) {
         struct page *page;
         KEXPECT_EQ(page_cache_get_page(&rig.file->cache, index, false, &page), 0);

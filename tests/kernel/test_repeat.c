@@ -10,9 +10,9 @@
 #include "mm/knobs.h"
 #include "tests/kernel/fault_rig.h"
 
-#define PAGES 64
-#define THREADS 3
-#define TOUCHES 40
+#define PAGES      64
+#define THREADS    3
+#define TOUCHES    40
 #define EVENTS_MAX (THREADS * TOUCHES)
 
 /* What happened in one run. All threads are on CPU 0 and kernel code is not preempted: plain stores are in order. */

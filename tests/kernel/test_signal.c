@@ -9,7 +9,7 @@
 #include "mm/core/slab.h"
 #include "tests/kernel/ktest.h"
 
-#define REAL_TIME (SIGRTMIN + 4u)
+#define REAL_TIME   (SIGRTMIN + 4u)
 #define QUEUE_LIMIT 3
 
 struct rig {

@@ -7,16 +7,16 @@
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/test_mm.h"
 
-#define BASE 0x400000000ul
+#define BASE     0x400000000ul
 #define USER_END 0x00007ffffffff000ul
-#define RW (PROT_READ | PROT_WRITE)
+#define RW       (PROT_READ | PROT_WRITE)
 
 static struct mm *enter_with_pages(unsigned pages)
 {
     struct mm *mm = test_mm_enter();
     if (mm)
-        KEXPECT_EQ(mm_mmap(mm, BASE, pages * PAGE_SIZE, RW,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, NULL, 0),
+        KEXPECT_EQ(mm_mmap(mm, BASE, pages * PAGE_SIZE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                           NULL, 0),
                    BASE);
     return mm;
 }

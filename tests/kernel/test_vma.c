@@ -14,13 +14,13 @@
 #include "tests/kernel/test_mm.h"
 #include "tests/kernel/threads.h"
 
-#define BASE 0x200000000ul
-#define WINDOW_PAGES 64
-#define PAGE(n) (BASE + (u64)(n)*PAGE_SIZE)
-#define BYTES(n) ((u64)(n)*PAGE_SIZE)
-#define RW (PROT_READ | PROT_WRITE)
+#define BASE          0x200000000ul
+#define WINDOW_PAGES  64
+#define PAGE(n)       (BASE + (u64)(n)*PAGE_SIZE)
+#define BYTES(n)      ((u64)(n)*PAGE_SIZE)
+#define RW            (PROT_READ | PROT_WRITE)
 #define PRIVATE_FIXED (MAP_PRIVATE | MAP_FIXED)
-#define SHARED_FIXED (MAP_SHARED | MAP_FIXED)
+#define SHARED_FIXED  (MAP_SHARED | MAP_FIXED)
 
 /* ---- The oracle ---- */
 
@@ -199,9 +199,10 @@ KTEST(vma, madvise_splits_and_rejoins_as_on_linux)
     expect_step(mm, "madvise NORMAL 2..3", mm_madvise(mm, PAGE(2), BYTES(2), MADV_NORMAL));
     expect_step(mm, "madvise SEQ all", mm_madvise(mm, PAGE(0), BYTES(8), MADV_SEQUENTIAL));
     KEXPECT(vma_find(mm, PAGE(7))->flags & VMA_SEQUENTIAL);
-    expect_step(mm, "madvise over hole", mm_madvise(mm, PAGE(6), BYTES(8), MADV_RANDOM) == -ENOMEM
-                                             ? mm_madvise(mm, PAGE(0), BYTES(12), MADV_NORMAL)
-                                             : 0);
+    expect_step(mm, "madvise over hole",
+                mm_madvise(mm, PAGE(6), BYTES(8), MADV_RANDOM) == -ENOMEM
+                    ? mm_madvise(mm, PAGE(0), BYTES(12), MADV_NORMAL)
+                    : 0);
     expect_step(mm, "madvise bad", mm_madvise(mm, PAGE(0), BYTES(1), 9999));
     expect_step(mm, "madvise unaligned", mm_madvise(mm, PAGE(0) + 1, BYTES(1), MADV_NORMAL));
     test_mm_leave();
@@ -537,7 +538,9 @@ static void model_map(struct model *m, unsigned first, unsigned n, u8 prot, bool
                          : map_anon(m->mm, first, n, prot);
     KEXPECT_EQ(result, PAGE(first));
     for (unsigned i = first; i < first + n; i++)
-        m->pages[i] = (struct model_page){.mapped = true, .is_file = is_file, .prot = prot,
+        m->pages[i] = (struct model_page){.mapped = true,
+                                          .is_file = is_file,
+                                          .prot = prot,
                                           .byte = is_file ? memory_file_byte(i) : 0};
 }
 
@@ -609,7 +612,9 @@ static void model_step(struct model *m)
     case 2: model_unmap(m, first, MIN(n, 6u)); break;
     case 3: model_protect(m, first, n, prot); break;
     case 4: model_advise(m, first, n, advices[rng_below(&m->rng, ARRAY_SIZE(advices))]); break;
-    case 5: case 6: case 7: model_store(m, first); break;
+    case 5:
+    case 6:
+    case 7: model_store(m, first); break;
     default: model_load(m, first); break;
     }
 }

@@ -76,8 +76,8 @@ static int tell_signals(void)
     sigaction(SIGUSR1, NULL, &one);
     sigaction(SIGUSR2, NULL, &two);
     sigprocmask(SIG_BLOCK, NULL, &mask);
-    printf("a handler is default: %d, ignored stays: %d, blocked stays: %d\n", one.sa_handler == SIG_DFL,
-           two.sa_handler == SIG_IGN, sigismember(&mask, SIGHUP));
+    printf("a handler is default: %d, ignored stays: %d, blocked stays: %d\n",
+           one.sa_handler == SIG_DFL, two.sa_handler == SIG_IGN, sigismember(&mask, SIGHUP));
     return 0;
 }
 
@@ -225,8 +225,8 @@ static void spawned(void)
 
 static void remove_folder(void)
 {
-    static const char *const names[] = {"script", "blanks", "nested", "ring", "lost", "empty-line",
-                                        "text",   "closed", "empty"};
+    static const char *const names[] = {"script",     "blanks", "nested", "ring", "lost",
+                                        "empty-line", "text",   "closed", "empty"};
     for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
         unlink(in_folder(names[i]));
     show("folder is empty again", rmdir(folder));

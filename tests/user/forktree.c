@@ -93,11 +93,12 @@ static int own_data = 1;
 
 static void cow(void)
 {
-    int *private = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int *private =
+        mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int local = 5, status;
     for (int i = 0; i < 64; i++)
-        private[i * PAGE / 4] = i;
+    private[i * PAGE / 4] = i;
     pid_t pid = fork();
     if (pid == 0) {
         int sum = 0;
@@ -119,7 +120,7 @@ static void cow(void)
     show("parent's private page", private[0]);
     show("shared page", shared[0]);
     for (int i = 0; i < 64; i++)
-        private[i * PAGE / 4] += 1;
+    private[i * PAGE / 4] += 1;
     show("parent writes in place again", private[63 * PAGE / 4]);
     munmap(private, 64 * PAGE);
     munmap(shared, PAGE);
@@ -175,7 +176,10 @@ static void show_status(const char *what, pid_t pid, int options)
     char buf[32];
     int status = 0;
     pid_t found = waitpid(pid, &status, options);
-    printf("%s: %s\n", what, found == pid ? describe(status, buf) : found == 0 ? "nothing" : strerror(errno));
+    printf("%s: %s\n", what,
+           found == pid ? describe(status, buf)
+           : found == 0 ? "nothing"
+                        : strerror(errno));
     fflush(stdout);
 }
 
@@ -282,7 +286,8 @@ static void groups(void)
     pid_t pid = fork();
     if (pid == 0) {
         pid_t me = getpid();
-        int ok = setsid() == me && getsid(0) == me && getpgrp() == me && setsid() < 0 && errno == EPERM;
+        int ok =
+            setsid() == me && getsid(0) == me && getpgrp() == me && setsid() < 0 && errno == EPERM;
         ok = ok && setpgid(0, 0) < 0 && errno == EPERM;
         _exit(ok);
     }
@@ -388,7 +393,8 @@ static void big(int times)
     }
     clock_gettime(CLOCK_MONOTONIC, &end_time);
     fprintf(stderr, "host: %ld us for each\n",
-            ((end_time.tv_sec - start_time.tv_sec) * 1000000 + (end_time.tv_nsec - start_time.tv_nsec) / 1000) /
+            ((end_time.tv_sec - start_time.tv_sec) * 1000000 +
+             (end_time.tv_nsec - start_time.tv_nsec) / 1000) /
                 times);
     long lost = ((long)before - (long)free_memory()) / PAGE;
     show("wrong", wrong);

@@ -60,8 +60,8 @@ static bool run_scenario(char *words[WORDS])
     if (!play_parse_advice(words[2], &options.advice) ||
         set_unless_dash(KNOB_POLICY, words[3]) != 0 || set_unless_dash(NULL, words[4]) != 0 ||
         set_unless_dash(KNOB_MAP_AROUND, words[5]) != 0) {
-        printf("%s cannot be set up: advice %s, policy %s, readahead %s, map-around %s\n",
-               words[0], words[2], words[3], words[4], words[5]);
+        printf("%s cannot be set up: advice %s, policy %s, readahead %s, map-around %s\n", words[0],
+               words[2], words[3], words[4], words[5]);
         return false;
     }
     if (pattern_parse(words[6], &steps, &error) != 0) {

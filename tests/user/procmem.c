@@ -27,8 +27,8 @@
 #define TOUCHED  10
 #define FAR_PAGE 37
 
-#define PRESENT   (1ull << 63)
-#define OF_FILE   (1ull << 61)
+#define PRESENT (1ull << 63)
+#define OF_FILE (1ull << 61)
 
 static long file_bytes(const char *path, char *buf, size_t size)
 {
@@ -64,8 +64,8 @@ static long number_of(const char *path, const void *at, const char *name)
 
 static void smaps(char *memory)
 {
-    static const char *const names[] = {"Size", "Rss", "Pss", "Private_Dirty", "Shared_Dirty",
-                                        "Anonymous", "Swap", "KernelPageSize"};
+    static const char *const names[] = {"Size",         "Rss",       "Pss",  "Private_Dirty",
+                                        "Shared_Dirty", "Anonymous", "Swap", "KernelPageSize"};
     long pss;
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -123,7 +123,8 @@ static void mem(char *memory, char *of_file, const char *path)
     SHOW_TRUE("right", memcmp(buf, memory + 4090, 10) == 0);
     SHOW("written", pwrite(fd, "across two", 10, (uintptr_t)memory + 4090));
     SHOW_TRUE("seen", memcmp(memory + 4090, "across two", 10) == 0);
-    SHOW("a page that was not there", pread(fd, buf, 64, (uintptr_t)of_file + FAR_PAGE * SHOW_PAGE));
+    SHOW("a page that was not there",
+         pread(fd, buf, 64, (uintptr_t)of_file + FAR_PAGE * SHOW_PAGE));
     SHOW_TRUE("right",
               pread(other, wanted, 64, FAR_PAGE * SHOW_PAGE) == 64 && memcmp(buf, wanted, 64) == 0);
     munmap(memory + 2 * SHOW_PAGE, SHOW_PAGE);

@@ -23,7 +23,7 @@
 #define STAT_STARTSTACK 28
 #define PAGES_TO_TOUCH  1000
 #define LARGE_FILE      0100000UL /* the kernel's O_LARGEFILE; the library's is 0 where all are */
-#define RSS_MAY_LAG     500 /* Linux adds up its CPUs' counts now and then */
+#define RSS_MAY_LAG     500       /* Linux adds up its CPUs' counts now and then */
 
 static char text[65536];
 

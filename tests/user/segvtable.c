@@ -38,18 +38,12 @@ static void note_and_leave(int signal, siginfo_t *info, void *context)
 static const char *signal_name(int signal)
 {
     switch (signal) {
-    case SIGSEGV:
-        return "SIGSEGV";
-    case SIGBUS:
-        return "SIGBUS";
-    case SIGFPE:
-        return "SIGFPE";
-    case SIGILL:
-        return "SIGILL";
-    case SIGTRAP:
-        return "SIGTRAP";
-    default:
-        return "no signal";
+    case SIGSEGV: return "SIGSEGV";
+    case SIGBUS: return "SIGBUS";
+    case SIGFPE: return "SIGFPE";
+    case SIGILL: return "SIGILL";
+    case SIGTRAP: return "SIGTRAP";
+    default: return "no signal";
     }
 }
 
@@ -96,12 +90,12 @@ static void report(const char *name, const void *base)
 }
 
 /* One access; leaves by the handler. */
-#define TAKE(name, base, access)         \
-    do {                                 \
-        got_signal = 0;                  \
-        if (sigsetjmp(way_out, 1) == 0) { \
-            access;                      \
-        }                                \
+#define TAKE(name, base, access)            \
+    do {                                    \
+        got_signal = 0;                     \
+        if (sigsetjmp(way_out, 1) == 0) {   \
+            access;                         \
+        }                                   \
         report(name, (const void *)(base)); \
     } while (0)
 
@@ -160,8 +154,10 @@ static void special(void)
     TAKE("read of a kernel address", 0xffffffff80000000UL, read_at((char *)0xffffffff80000010UL));
     TAKE("write to a kernel address", 0xffff800000000000UL, write_at((char *)0xffff800000000001UL));
     TAKE("read of a non-canonical address", 0, read_at((char *)0x1234567800000000UL));
-    TAKE("jump to a kernel address", 0xffffffff80000000UL, ((void (*)(void))0xffffffff80000000UL)());
-    TAKE("write to the program's text", (uintptr_t)special, write_at((char *)(uintptr_t)special + 1));
+    TAKE("jump to a kernel address", 0xffffffff80000000UL,
+         ((void (*)(void))0xffffffff80000000UL)());
+    TAKE("write to the program's text", (uintptr_t)special,
+         write_at((char *)(uintptr_t)special + 1));
 }
 
 static int temporary_file(const char *path, size_t bytes)
@@ -225,7 +221,8 @@ static void truncated(void)
 
 static void divide_overflow(void)
 {
-    __asm__ volatile("movl $0x80000000, %%eax\n\tmovl $-1, %%ecx\n\tcdq\n\tidivl %%ecx" ::: "eax", "ecx", "edx", "cc");
+    __asm__ volatile("movl $0x80000000, %%eax\n\tmovl $-1, %%ecx\n\tcdq\n\tidivl %%ecx" ::
+                         : "eax", "ecx", "edx", "cc");
 }
 
 static void exceptions(void)
@@ -235,14 +232,18 @@ static void exceptions(void)
     TAKE("privileged instruction", 0, __asm__ volatile("hlt"));
     TAKE("port access", 0, __asm__ volatile("outb %%al, $0x80" ::"a"(0)));
     TAKE("undefined instruction", 0, __asm__ volatile("ud2"));
-    TAKE("division by zero", 0, __asm__ volatile("xorl %%ecx, %%ecx\n\tcdq\n\tidivl %%ecx" ::: "eax", "ecx", "edx", "cc"));
+    TAKE("division by zero", 0,
+         __asm__ volatile("xorl %%ecx, %%ecx\n\tcdq\n\tidivl %%ecx" ::
+                              : "eax", "ecx", "edx", "cc"));
     TAKE("division overflow", 0, divide_overflow());
     TAKE("breakpoint", 0, __asm__ volatile("int3"));
     TAKE("interrupt that a program may not call", 0, __asm__ volatile("int $0x21"));
     TAKE("x87 division by zero", 0,
          __asm__ volatile("fninit\n\tfldcw %0\n\tfld1\n\tfldz\n\tfdivrp\n\tfwait" ::"m"(control)));
     __asm__ volatile("fninit");
-    TAKE("single step", got_rip, __asm__ volatile("pushfq\n\torl $0x100, (%%rsp)\n\tpopfq\n\tnop\n\tnop" ::: "cc", "memory"));
+    TAKE("single step", got_rip,
+         __asm__ volatile("pushfq\n\torl $0x100, (%%rsp)\n\tpopfq\n\tnop\n\tnop" ::
+                              : "cc", "memory"));
 }
 
 /* ---- Repaired and gone on ------------------------------------------------------------------- */
@@ -281,7 +282,8 @@ static void going_on(void)
     repair_page = pages(1, PROT_NONE);
     set_handler(SIGSEGV, repair);
     repair_page[3] = 33;
-    printf("store after the handler allowed it: %s, byte %d\n", signal_name(got_signal), repair_page[3]);
+    printf("store after the handler allowed it: %s, byte %d\n", signal_name(got_signal),
+           repair_page[3]);
     set_handler(SIGILL, step_over);
     __asm__ volatile("xorl %%eax, %%eax\n\tud2" : "=a"(rax)::"cc");
     printf("instruction stepped over by the handler: %s, rax %lu\n", signal_name(got_signal), rax);

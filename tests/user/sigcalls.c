@@ -88,8 +88,8 @@ static void show_pending(const char *name)
     sigset_t pending;
 
     sigpending(&pending);
-    printf("%s: USR1 %d USR2 %d TERM %d\n", name, sigismember(&pending, SIGUSR1), sigismember(&pending, SIGUSR2),
-           sigismember(&pending, SIGTERM));
+    printf("%s: USR1 %d USR2 %d TERM %d\n", name, sigismember(&pending, SIGUSR1),
+           sigismember(&pending, SIGUSR2), sigismember(&pending, SIGTERM));
 }
 
 static void masks(void)
@@ -179,7 +179,9 @@ static void where(int signal)
     (void)signal;
     sigaltstack(NULL, &stack);
     mark(&here >= alternate && &here < alternate + sizeof(alternate) ? " on it" : " not on it");
-    mark(stack.ss_flags == SS_ONSTACK ? " SS_ONSTACK" : stack.ss_flags == 0 ? " enabled" : " SS_DISABLE");
+    mark(stack.ss_flags == SS_ONSTACK ? " SS_ONSTACK"
+         : stack.ss_flags == 0        ? " enabled"
+                                      : " SS_DISABLE");
     mark(sigaltstack(&stack, NULL) < 0 ? " EPERM" : " may change");
 }
 
@@ -200,7 +202,8 @@ static __attribute__((noinline)) int dig(volatile char *above)
 
 static void alternate_stacks(void)
 {
-    stack_t stack = {.ss_sp = alternate, .ss_size = sizeof(alternate)}, old, small = {.ss_sp = alternate, .ss_size = 1024};
+    stack_t stack = {.ss_sp = alternate, .ss_size = sizeof(alternate)}, old,
+            small = {.ss_sp = alternate, .ss_size = 1024};
     stack_t wrong = {.ss_sp = alternate, .ss_size = sizeof(alternate), .ss_flags = 16};
     stack_t off = {.ss_flags = SS_DISABLE};
 
@@ -237,8 +240,9 @@ static void tell(int signal, siginfo_t *info, void *context)
     char word[96];
 
     (void)context;
-    snprintf(word, sizeof(word), " [%d code %d from me %d value %d]", signal == info->si_signo ? signal : -1,
-             info->si_code, info->si_pid == getpid(), info->si_value.sival_int);
+    snprintf(word, sizeof(word), " [%d code %d from me %d value %d]",
+             signal == info->si_signo ? signal : -1, info->si_code, info->si_pid == getpid(),
+             info->si_value.sival_int);
     mark(word);
 }
 
@@ -247,7 +251,8 @@ static void tell_sender(int signal, siginfo_t *info, void *context)
     char word[96];
 
     (void)context;
-    snprintf(word, sizeof(word), " [%d code %d from me %d]", signal, info->si_code, info->si_pid == getpid());
+    snprintf(word, sizeof(word), " [%d code %d from me %d]", signal, info->si_code,
+             info->si_pid == getpid());
     mark(word);
 }
 
@@ -275,9 +280,11 @@ static void information(void)
     SHOW("kill: no such process", kill(999999, SIGUSR1) == -1 && errno == ESRCH);
     SHOW("tgkill: bad thread", syscall(SYS_tgkill, getpid(), -1, SIGUSR1));
     SHOW("tkill: bad thread", syscall(SYS_tkill, 0, SIGUSR1));
-    SHOW("rt_sigqueueinfo to myself with the kernel's code", syscall(SYS_rt_sigqueueinfo, getpid(), SIGUSR1, &info));
+    SHOW("rt_sigqueueinfo to myself with the kernel's code",
+         syscall(SYS_rt_sigqueueinfo, getpid(), SIGUSR1, &info));
     show_trail("arrived");
-    SHOW("rt_sigqueueinfo with it to another", syscall(SYS_rt_sigqueueinfo, getpid() + 100000, 0, &info));
+    SHOW("rt_sigqueueinfo with it to another",
+         syscall(SYS_rt_sigqueueinfo, getpid() + 100000, 0, &info));
     SHOW("bad pointer", syscall(SYS_rt_sigqueueinfo, getpid(), SIGUSR1, 8));
 }
 
@@ -359,10 +366,12 @@ static void restart(void)
     set(SIGALRM, mark_number, 0);
     arm(20, 0);
     SHOW("nanosleep with a handler", nanosleep(&long_time, &left) == -1 && errno == EINTR);
-    SHOW_TRUE("some of it is left", left.tv_sec == 0 && left.tv_nsec > 10 * MS && left.tv_nsec <= 130 * MS);
+    SHOW_TRUE("some of it is left",
+              left.tv_sec == 0 && left.tv_nsec > 10 * MS && left.tv_nsec <= 130 * MS);
     set(SIGALRM, mark_number, SA_RESTART);
     arm(20, 0);
-    SHOW("nanosleep is not restarted by SA_RESTART", nanosleep(&long_time, &left) == -1 && errno == EINTR);
+    SHOW("nanosleep is not restarted by SA_RESTART",
+         nanosleep(&long_time, &left) == -1 && errno == EINTR);
     show_trail("handlers");
     set(SIGALRM, SIG_IGN, 0);
     start = now_ms();
@@ -378,9 +387,11 @@ static void restart(void)
     left.tv_nsec += 30 * MS;
     left.tv_sec += left.tv_nsec / (1000 * MS);
     left.tv_nsec %= 1000 * MS;
-    SHOW("clock_nanosleep until a time", clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &left, NULL));
+    SHOW("clock_nanosleep until a time",
+         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &left, NULL));
     SHOW_TRUE("it is that late", now_ms() - start >= 29);
-    SHOW("clock_nanosleep until a time that is over", clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &left, NULL));
+    SHOW("clock_nanosleep until a time that is over",
+         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &left, NULL));
 }
 
 /* ---- Timers --------------------------------------------------------------------------------- */
@@ -402,7 +413,9 @@ static void use_time_until(int n)
 static void timers(void)
 {
     struct itimerval timer = {.it_value = {0, 5000}, .it_interval = {0, 5000}}, old, zero = {0};
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 3, .sigev_value = {.sival_int = 99}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+                             .sigev_signo = SIGRTMIN + 3,
+                             .sigev_value = {.sival_int = 99}};
     struct itimerspec spec = {.it_value = {0, 5 * MS}, .it_interval = {0, 5 * MS}}, left;
     sigset_t wanted = set_of(SIGRTMIN + 3, SIGRTMIN + 3, SIGRTMIN + 3);
     timer_t id;
@@ -432,7 +445,8 @@ static void timers(void)
     sigprocmask(SIG_BLOCK, &wanted, NULL);
     SHOW("timer_settime", timer_settime(id, 0, &spec, NULL));
     sigwaitinfo(&wanted, &info);
-    printf("its signal: code SI_TIMER %d value %d\n", info.si_code == SI_TIMER, info.si_value.sival_int);
+    printf("its signal: code SI_TIMER %d value %d\n", info.si_code == SI_TIMER,
+           info.si_value.sival_int);
     nanosleep(&(struct timespec){0, 40 * MS}, NULL);
     sigwaitinfo(&wanted, &info);
     SHOW_TRUE("late: overruns", info.si_overrun >= 2 && timer_getoverrun(id) == info.si_overrun);
@@ -448,7 +462,8 @@ static void timers(void)
 static void spoil(int signal)
 {
     (void)signal;
-    __asm__ volatile("vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n\tvmovdqa %%ymm0, %%ymm1\n\tvmovdqa %%ymm0, %%ymm15\n\tfninit\n\tfldpi" ::
+    __asm__ volatile("vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n\tvmovdqa %%ymm0, %%ymm1\n\tvmovdqa %%ymm0, "
+                     "%%ymm15\n\tfninit\n\tfldpi" ::
                          : "memory");
     mark(" spoiled");
 }
@@ -473,14 +488,15 @@ static void vectors(void)
     for (int i = 0; i < 12; i++)
         in[i / 4][i % 4] = 0x1122334455667788UL * (uint64_t)(i + 1);
     set(SIGUSR1, spoil, 0);
-    __asm__ volatile("vmovdqa (%[in]), %%ymm0\n\tvmovdqa 32(%[in]), %%ymm1\n\tvmovdqa 64(%[in]), %%ymm15\n\t"
-                     "fldl %[one]\n\tldmxcsr %[mxcsr]\n\tsyscall\n\t"
-                     "vmovdqa %%ymm0, (%[out])\n\tvmovdqa %%ymm1, 32(%[out])\n\tvmovdqa %%ymm15, 64(%[out])\n\t"
-                     "fstpl %[st0]\n\tstmxcsr %[mxcsr_out]\n\tvzeroupper"
-                     : "+a"(result), [st0] "=m"(st0), [mxcsr_out] "=m"(mxcsr_out)
-                     : [in] "r"(in), [out] "r"(out), [one] "m"(one), [mxcsr] "m"(mxcsr), "D"(getpid()),
-                       "S"(gettid()), "d"(SIGUSR1)
-                     : "rcx", "r11", "memory", "xmm0", "xmm1", "xmm15", "st");
+    __asm__ volatile(
+        "vmovdqa (%[in]), %%ymm0\n\tvmovdqa 32(%[in]), %%ymm1\n\tvmovdqa 64(%[in]), %%ymm15\n\t"
+        "fldl %[one]\n\tldmxcsr %[mxcsr]\n\tsyscall\n\t"
+        "vmovdqa %%ymm0, (%[out])\n\tvmovdqa %%ymm1, 32(%[out])\n\tvmovdqa %%ymm15, 64(%[out])\n\t"
+        "fstpl %[st0]\n\tstmxcsr %[mxcsr_out]\n\tvzeroupper"
+        : "+a"(result), [st0] "=m"(st0), [mxcsr_out] "=m"(mxcsr_out)
+        : [in] "r"(in), [out] "r"(out), [one] "m"(one), [mxcsr] "m"(mxcsr), "D"(getpid()),
+          "S"(gettid()), "d"(SIGUSR1)
+        : "rcx", "r11", "memory", "xmm0", "xmm1", "xmm15", "st");
     same = memcmp(in, out, sizeof(in)) == 0;
     show_trail("vectors");
     SHOW_TRUE("AVX registers are kept over a handler", same);
@@ -508,11 +524,13 @@ static void red_zone(void)
     long result = SYS_tgkill;
 
     set(SIGUSR1, use_stack, 0);
-    __asm__ volatile("movabsq $0x1234567890abcdef, %%rbx\n\tmovq %%rbx, -8(%%rsp)\n\tmovq %%rbx, -128(%%rsp)\n\t"
-                     "syscall\n\tmovq -8(%%rsp), %%rcx\n\tmovq -128(%%rsp), %[kept]\n\tandq %%rcx, %[kept]\n\tmovq %%rbx, %[rbx]"
-                     : "+a"(result), [kept] "=&r"(kept), [rbx] "=m"(rbx)
-                     : "D"(getpid()), "S"(gettid()), "d"(SIGUSR1)
-                     : "rcx", "r11", "rbx", "memory");
+    __asm__ volatile(
+        "movabsq $0x1234567890abcdef, %%rbx\n\tmovq %%rbx, -8(%%rsp)\n\tmovq %%rbx, -128(%%rsp)\n\t"
+        "syscall\n\tmovq -8(%%rsp), %%rcx\n\tmovq -128(%%rsp), %[kept]\n\tandq %%rcx, "
+        "%[kept]\n\tmovq %%rbx, %[rbx]"
+        : "+a"(result), [kept] "=&r"(kept), [rbx] "=m"(rbx)
+        : "D"(getpid()), "S"(gettid()), "d"(SIGUSR1)
+        : "rcx", "r11", "rbx", "memory");
     show_trail("red zone");
     printf("kept %lx, rbx %lx, result %ld\n", kept, rbx, result);
 }
@@ -528,10 +546,12 @@ static void change_context(int signal, siginfo_t *info, void *context)
     mark_number(signal);
     mark((uc->uc_flags & 6) == 6 ? " flags" : " other flags");
     mark(!(uc->uc_flags & 1) || sw[0] == 0x46505853 ? " magic" : " no magic");
-    mark(!(uc->uc_flags & 1) ||
-                 *(uint32_t *)((char *)uc->uc_mcontext.fpregs + sw[4]) == 0x46505845 ? " end" : " no end");
+    mark(!(uc->uc_flags & 1) || *(uint32_t *)((char *)uc->uc_mcontext.fpregs + sw[4]) == 0x46505845
+             ? " end"
+             : " no end");
     mark(((uintptr_t)uc->uc_mcontext.fpregs & 63) == 0 ? " aligned" : " unaligned");
-    uc->uc_mcontext.gregs[REG_EFL] |= 0x3000 | 0x20000 | 0x1; /* IOPL, VM86: not ours to set; carry: is */
+    uc->uc_mcontext.gregs[REG_EFL] |=
+        0x3000 | 0x20000 | 0x1; /* IOPL, VM86: not ours to set; carry: is */
     sigaddset(&uc->uc_sigmask, SIGUSR2);
     sigaddset(&uc->uc_sigmask, SIGKILL);
 }
@@ -550,7 +570,8 @@ static void forged(void)
     show_trail("frame");
     printf("carry %d, IOPL %d\n", (int)(flags & 1), (int)(flags >> 12 & 3));
     sigprocmask(SIG_SETMASK, NULL, &mask);
-    printf("mask from the frame: USR2 %d KILL %d\n", sigismember(&mask, SIGUSR2), sigismember(&mask, SIGKILL));
+    printf("mask from the frame: USR2 %d KILL %d\n", sigismember(&mask, SIGUSR2),
+           sigismember(&mask, SIGKILL));
     unblock_all();
 }
 
@@ -591,9 +612,18 @@ static const struct {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"masks", masks},     {"nesting", nesting}, {"stacks", alternate_stacks}, {"information", information},
-    {"wrong", wrong_calls}, {"waiting", waiting}, {"restart", restart},        {"timers", timers},
-    {"vectors", vectors}, {"redzone", red_zone}, {"forged", forged},          {"badframes", bad_frames},
+    {"masks", masks},
+    {"nesting", nesting},
+    {"stacks", alternate_stacks},
+    {"information", information},
+    {"wrong", wrong_calls},
+    {"waiting", waiting},
+    {"restart", restart},
+    {"timers", timers},
+    {"vectors", vectors},
+    {"redzone", red_zone},
+    {"forged", forged},
+    {"badframes", bad_frames},
 };
 
 int main(int argc, char **argv)

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DISK_NS "5000000000"
-#define LIMIT_MS 2000
+#define DISK_NS    "5000000000"
+#define LIMIT_MS   2000
 #define FAR_OFFSET (256 * 4096)
 
 static long now_ms(void)

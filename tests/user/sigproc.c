@@ -33,7 +33,8 @@ static void note_child(int signal, siginfo_t *info, void *context)
 
 static void set_info(int signal, int flags)
 {
-    struct sigaction action = {.sa_sigaction = note_child, .sa_flags = SA_SIGINFO | SA_RESTART | flags};
+    struct sigaction action = {.sa_sigaction = note_child,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | flags};
 
     sigaction(signal, &action, NULL);
 }
@@ -86,8 +87,8 @@ static void start_spinner(void)
 
 static void death(void)
 {
-    static const int fatal[] = {SIGHUP, SIGINT, SIGKILL, SIGUSR1, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGIO, SIGPWR,
-                                SIGVTALRM, SIGPROF};
+    static const int fatal[] = {SIGHUP,  SIGINT,    SIGKILL, SIGUSR1, SIGPIPE,   SIGALRM,
+                                SIGTERM, SIGSTKFLT, SIGIO,   SIGPWR,  SIGVTALRM, SIGPROF};
     static const int harmless[] = {SIGCHLD, SIGCONT, SIGURG, SIGWINCH};
     char name[32];
 
@@ -134,7 +135,8 @@ static void stop_and_continue(void)
     count = 0;
     kill(child, SIGSTOP);
     wait_and_show("SIGSTOP", WUNTRACED);
-    printf("SIGCHLD: code %d status %d child %d\n", last_code == CLD_STOPPED, (int)last_status, (int)last_is_child);
+    printf("SIGCHLD: code %d status %d child %d\n", last_code == CLD_STOPPED, (int)last_status,
+           (int)last_is_child);
     kill(child, SIGCONT);
     wait_and_show("SIGCONT", WCONTINUED);
     short_sleep();
@@ -194,7 +196,8 @@ static void ignored_children(void)
     if (child == 0)
         _exit(4);
     SHOW("wait with SA_NOCLDWAIT", waitpid(child, NULL, 0) == -1 && errno == ECHILD);
-    printf("SIGCHLD: %d times, code %d status %d\n", (int)count, last_code == CLD_EXITED, (int)last_status);
+    printf("SIGCHLD: %d times, code %d status %d\n", (int)count, last_code == CLD_EXITED,
+           (int)last_status);
     signal(SIGCHLD, SIG_DFL);
 }
 
@@ -325,7 +328,8 @@ static void threads(void)
     while (sem_wait(&taken) < 0)
         ;
     SHOW_TRUE("pthread_kill reaches its thread", taker == child);
-    SHOW("tgkill of another process's thread", syscall(SYS_tgkill, getpid() + 100000, child, SIGUSR2) == -1 && errno == ESRCH);
+    SHOW("tgkill of another process's thread",
+         syscall(SYS_tgkill, getpid() + 100000, child, SIGUSR2) == -1 && errno == ESRCH);
     pthread_sigmask(SIG_UNBLOCK, &mine, NULL);
     raise(SIGUSR1);
     while (sem_wait(&taken) < 0)
@@ -339,7 +343,7 @@ static void fatal_thread(void)
     child = fork();
     if (child == 0) {
         pthread_t thread;
-            sem_init(&ready, 0, 0);
+        sem_init(&ready, 0, 0);
         signal(SIGUSR1, SIG_DFL);
         pthread_create(&thread, NULL, wait_in_thread, NULL);
         sem_wait(&ready);

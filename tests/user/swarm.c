@@ -26,7 +26,8 @@ static __thread long own;
 static void *one(void *arg)
 {
     long number = (long)arg;
-    volatile char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile char *page =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     own = number;
     if (page != MAP_FAILED)

@@ -22,14 +22,20 @@
 
 /* <linux/futex.h>, which musl does not bring along */
 enum {
-    FUTEX_WAIT = 0, FUTEX_WAKE = 1, FUTEX_PRIVATE = 128, FUTEX_CLOCK_REALTIME = 256, FUTEX_WAIT_BITSET = 9,
-    FUTEX_WAIT_PRIVATE = 0 | FUTEX_PRIVATE, FUTEX_WAKE_PRIVATE = 1 | FUTEX_PRIVATE,
-    FUTEX_CMP_REQUEUE_PRIVATE = 4 | FUTEX_PRIVATE, FUTEX_WAIT_BITSET_PRIVATE = 9 | FUTEX_PRIVATE,
+    FUTEX_WAIT = 0,
+    FUTEX_WAKE = 1,
+    FUTEX_PRIVATE = 128,
+    FUTEX_CLOCK_REALTIME = 256,
+    FUTEX_WAIT_BITSET = 9,
+    FUTEX_WAIT_PRIVATE = 0 | FUTEX_PRIVATE,
+    FUTEX_WAKE_PRIVATE = 1 | FUTEX_PRIVATE,
+    FUTEX_CMP_REQUEUE_PRIVATE = 4 | FUTEX_PRIVATE,
+    FUTEX_WAIT_BITSET_PRIVATE = 9 | FUTEX_PRIVATE,
     FUTEX_WAKE_BITSET_PRIVATE = 10 | FUTEX_PRIVATE,
 };
 
 #define THREADS 8
-#define ROUNDS 500
+#define ROUNDS  500
 
 static void show(const char *what, long value)
 {
@@ -277,7 +283,8 @@ static void many(void)
 
 /* ---- Futex ---- */
 
-static long futex(void *word, int op, unsigned value, const void *timeout, void *word2, unsigned value3)
+static long futex(void *word, int op, unsigned value, const void *timeout, void *word2,
+                  unsigned value3)
 {
     long result = syscall(SYS_futex, word, op, value, timeout, word2, value3);
     return result < 0 ? -errno : result;
@@ -306,7 +313,8 @@ static void futexes(void)
     struct timespec moment = {0, 10000000};
     show("another value", futex(&words[0], FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0));
     show("timeout", futex(&words[0], FUTEX_WAIT_PRIVATE, 0, &moment, NULL, 0));
-    show("timeout long ago", futex(&words[0], FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 0, &moment, NULL, ~0u));
+    show("timeout long ago",
+         futex(&words[0], FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 0, &moment, NULL, ~0u));
     show("not aligned", futex((char *)words + 1, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0));
     show("no memory", futex((void *)8, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0));
     show("no bits", futex(&words[0], FUTEX_WAKE_BITSET_PRIVATE, 1, NULL, NULL, 0));
@@ -315,11 +323,13 @@ static void futexes(void)
         pthread_create(&threads[i], NULL, sleep_on_word, (void *)i);
     wait_until(&sleeping, 4);
     usleep(50000);
-    show("wake one by its bit", futex(&words[0], FUTEX_WAKE_BITSET_PRIVATE, 9, NULL, NULL, 1u << 2));
+    show("wake one by its bit",
+         futex(&words[0], FUTEX_WAKE_BITSET_PRIVATE, 9, NULL, NULL, 1u << 2));
     wait_until(&awake, 1);
     show("compare and requeue, changed",
          futex(&words[0], FUTEX_CMP_REQUEUE_PRIVATE, 1, (void *)9l, &words[1], 5));
-    show("compare and requeue", futex(&words[0], FUTEX_CMP_REQUEUE_PRIVATE, 1, (void *)9l, &words[1], 0));
+    show("compare and requeue",
+         futex(&words[0], FUTEX_CMP_REQUEUE_PRIVATE, 1, (void *)9l, &words[1], 0));
     wait_until(&awake, 2);
     show("nobody is left there", futex(&words[0], FUTEX_WAKE_PRIVATE, 9, NULL, NULL, 0));
     show("they are here", futex(&words[1], FUTEX_WAKE_PRIVATE, 9, NULL, NULL, 0));
@@ -335,7 +345,8 @@ static void shared_futex(void)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        unsigned *moved = mremap(mine, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)mine - 0x100000);
+        unsigned *moved =
+            mremap(mine, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)mine - 0x100000);
         if (moved == MAP_FAILED)
             moved = mine;
         moved[1] = 1;
