@@ -212,17 +212,27 @@ static void check_rows(struct demo *demo)
     check(demo, NULL, same, "the same checksum, %016" PRIx64, demo->rows[0].result.checksum);
 }
 
+/*
+ * A window that the file's layout splits comes back in two requests, and a reader who is faster than the disk may wait for
+ * each. The policies that never read ahead wait for nearly every window, so there the requests are the limit.
+ */
 static void check_counts(struct demo *demo, const struct row *row)
 {
-    uint64_t major = stats_major_faults(&row->result.stats), waits, windows;
+    uint64_t major = stats_major_faults(&row->result.stats), waits, windows, requests;
 
     if (!stats_get(&row->result.stats, STAT_WAITS, &waits) ||
-        !stats_get(&row->result.stats, STAT_WINDOWS, &windows))
+        !stats_get(&row->result.stats, STAT_WINDOWS, &windows) ||
+        !stats_get(&row->result.stats, STAT_DATA_REQUESTS, &requests))
         return;
     check(demo, row, major == waits, "major faults are the waits: %" PRIu64 " and %" PRIu64, major,
           waits);
-    check(demo, row, major <= windows,
-          "at most one major fault for each window: %" PRIu64 " for %" PRIu64, major, windows);
+    if (major <= windows)
+        check(demo, row, true, "at most one major fault for each window: %" PRIu64 " for %" PRIu64,
+              major, windows);
+    else
+        check(demo, row, strcmp(row->policy, "ondemand") != 0 && major <= requests,
+              "at most one major fault for each request: %" PRIu64 " for %" PRIu64, major,
+              requests);
 }
 
 /* A scan costs its bytes: these limits are for ondemand. */
