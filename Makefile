@@ -253,13 +253,13 @@ shell: $(RELEASE_KERNEL) $(DISK) ##(2 s to the prompt) boot straight to a shell
 
 TEST_KERNELS := $(RELEASE_KERNEL) $(DEBUG_KERNEL) $(DISK) $(SMALL)
 
-test: $(TEST_KERNELS) $(HOST_TESTS) ##(4 minutes) every test
+test: $(TEST_KERNELS) $(HOST_TESTS) ##(7 minutes) every test
 	$(Q)$(PYTHON) tests/run all
 test-kernel: $(TEST_KERNELS) ##(2 minutes) the suites inside the kernel, in each configuration
 	$(Q)$(PYTHON) tests/run kernel
 test-host: $(HOST_TESTS) ##(30 s) pure code under the sanitizers, and the tools
 	$(Q)$(PYTHON) tests/run host
-test-user: $(TEST_KERNELS) ##(a minute) programs under the kernel
+test-user: $(TEST_KERNELS) ##(3 minutes) programs under the kernel
 	$(Q)$(PYTHON) tests/run user
 test-gdb: $(TEST_KERNELS) ##(20 s) a scripted gdb session
 	$(Q)$(PYTHON) tests/run gdb

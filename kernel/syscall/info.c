@@ -20,8 +20,8 @@ s64 sys_uname(const u64 *a)
 {
     static const struct utsname names = {.sysname = "Linux",
                                          .nodename = "faultline",
-                                         .release = "6.12.0-faultline",
-                                         .version = "#1 Faultline",
+                                         .release = KERNEL_RELEASE,
+                                         .version = KERNEL_VERSION,
                                          .machine = "x86_64",
                                          .domain = "(none)"};
     return copy_to_user(a[0], &names, sizeof(names));
