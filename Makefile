@@ -154,6 +154,15 @@ $(BUILD)/user/flags: FORCE
 
 -include $(USER_LIB:.o=.d) $(USER_BIN:=.d) $(USER_TESTS:=.d)
 
+# ---- Linux, to compare with: what tools/linux boots besides Debian's kernel ------------------
+
+$(BUILD)/linux/init: tests/linux/init.c $(BUILD)/user/flags
+	$(call say,MUSL,$<)
+	@mkdir -p $(@D)
+	$(Q)$(MUSLCC) $(USER_CFLAGS) -MMD -MP -MF $@.d -MT $@ $< -o $@
+
+-include $(BUILD)/linux/init.d
+
 # ---- Host tests: pure code under the sanitizers ----------------------------------------------
 
 # Each tests/host/NAME.c is a program. The sources it tests stand in a line of its own:
@@ -231,7 +240,7 @@ $(BUILD)/faultline.iso: $(RELEASE_KERNEL) boot/grub.cfg tools/mkiso
 C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -name '*.[ch]')
 
 .PHONY: FORCE all kernel user run demo shell test test-kernel test-host test-user test-gdb test-long iso image \
-    lint format gdb clean help
+    lint format gdb linux compare clean help
 .SECONDARY:
 
 FORCE:
@@ -265,6 +274,11 @@ test-gdb: $(TEST_KERNELS) ##(20 s) a scripted gdb session
 	$(Q)$(PYTHON) tests/run gdb
 test-long: $(TEST_KERNELS) $(HOST_TESTS) ##(15 minutes) every test, in more configurations
 	$(Q)$(PYTHON) tests/run all --long
+
+linux: $(BUILD)/linux/init ##(10 s) Debian's Linux 6.12 into build/linux/, for tools/linux
+	$(Q)tools/linux --fetch
+compare: $(RELEASE_KERNEL) $(SMALL) linux ##(15 s) PROG="/tests/NAME ARGS": its output here and on Linux
+	$(Q)tools/compare -- $(PROG)
 
 image: $(DISK) $(SMALL) ##(20 s) build/disk.img, and build/small.img for --ramdisk
 iso: $(BUILD)/faultline.iso ##(2 s) build/faultline.iso, for BIOS and UEFI
