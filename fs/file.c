@@ -28,6 +28,12 @@ static void file_release(struct mapped_file *mapped)
     file_uncount();
 }
 
+static int file_punch(struct mapped_file *mapped, u64 offset, u64 bytes)
+{
+    return vfs_allocate(file_of_mapped(mapped)->inode, FALLOC_KEEP_SIZE | FALLOC_PUNCH_HOLE,
+                        (s64)offset, (s64)bytes);
+}
+
 static void file_path(struct mapped_file *mapped, char *buf, size_t size)
 {
     string_copy(buf, file_of_mapped(mapped)->path, size);
@@ -116,6 +122,7 @@ static struct file *file_new(struct inode *inode, const struct file_ops *ops, u3
     file->mapped.can_write = wants_write(flags);
     file->mapped.release = file_release;
     file->mapped.path = file_path;
+    file->mapped.punch = file_punch;
     file->ops = ops;
     file->flags = flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC);
     mutex_init(&file->pos_lock, &pos_lock_class);

@@ -6,6 +6,8 @@
  *             more. The first store copies it, or, where the other side has gone, just gets the bit back
  *             (fault_write_protected). File pages and the zero page are left out: the child's first touch finds them
  *
+ *   advice    an area with DONTFORK is left out, of one with WIPEONFORK the child has an empty one
+ *
  * Only areas that have (had) anonymous pages of their own are walked, and of these only the tables that exist.
  *
  * What the parent's other threads do meanwhile: calls and faults that take mmap_lock wait for the end. A fault that takes
@@ -20,6 +22,7 @@
 
 #include "lib/errno.h"
 #include "mm/core/tlb.h"
+#include "mm/lazy_free.h"
 #include "mm/reclaim.h"
 #include "mm/vma_internal.h"
 
@@ -116,7 +119,7 @@ static int share_pages_of(struct fork_work *work, struct vma *vma)
 {
     int error = 0;
     rwsem_write_lock(&vma->lock);
-    if (vma->owns_anon && !(vma->flags & VMA_SHARED)) {
+    if (vma->owns_anon && !(vma->flags & (VMA_SHARED | VMA_DONTFORK | VMA_WIPEONFORK))) {
         WRITE_ONCE(vma_find(work->child, vma->start)->owns_anon, true);
         tlb_batch_init(&work->batch, &work->parent->space);
         error = share_range(work, vma->start, vma->end);
@@ -156,6 +159,11 @@ static void copy_numbers(struct mm *child, const struct mm *parent)
     child->limit_data_pages = parent->limit_data_pages;
 }
 
+static int copy_area(struct vma_edit *edit, const struct vma *vma)
+{
+    return vma->flags & VMA_DONTFORK ? 0 : vma_edit_copy(edit, vma);
+}
+
 static int copy_areas(struct mm *child, struct mm *parent, struct list *dead)
 {
     struct vma_edit edit;
@@ -164,7 +172,7 @@ static int copy_areas(struct mm *child, struct mm *parent, struct list *dead)
 
     vma_edit_begin(&edit, child);
     for (u64 at = 0; !error && range_tree_next(&parent->vmas, at, &entry); at = entry.end)
-        error = vma_edit_copy(&edit, entry.item);
+        error = copy_area(&edit, entry.item);
     copy_numbers(child, parent);
     if (!error)
         error = vma_edit_commit(&edit);
@@ -176,7 +184,11 @@ static int copy_areas(struct mm *child, struct mm *parent, struct list *dead)
 static int copy_locked(struct mm *child, struct mm *parent, struct list *dead)
 {
     int error = copy_areas(child, parent, dead);
-    return error ? error : share_pages(parent, child);
+    if (!error)
+        error = share_pages(parent, child);
+    if (!error)
+        lazy_free_inherit(child, parent);
+    return error;
 }
 
 int mm_fork(struct mm *parent, struct mm **out)

@@ -15,6 +15,9 @@ struct mapped_file {
     bool can_read, can_write; /* the open mode, for mmap and mprotect */
     /* Last reference gone: closes. May sleep; never called with mmap_lock held (munmap and exit collect files first). */
     void (*release)(struct mapped_file *file);
+    /* MADV_REMOVE: makes bytes [offset, offset + bytes) a hole, as fallocate(2) would. NULL where the file cannot. => 0, -EOPNOTSUPP,
+     * … May sleep; no lock held. */
+    int (*punch)(struct mapped_file *file, u64 offset, u64 bytes);
     /* Path for /proc/self/maps. */
     void (*path)(struct mapped_file *file, char *buf, size_t size);
 };

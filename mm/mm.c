@@ -3,6 +3,7 @@
  */
 #include "kernel/log/log.h"
 #include "mm/core/slab.h"
+#include "mm/lazy_free.h"
 #include "mm/vma_internal.h"
 
 /* Room for the stack below the end of the user half; maps begin under it. */
@@ -69,6 +70,7 @@ static void destroy(struct mm *mm)
     struct list dead = LIST_INIT(dead);
     struct vma *vma;
 
+    lazy_free_forget(mm);
     range_tree_destroy(&mm->vmas, collect_vma, &dead);
     list_for_each (vma, &dead, edit_link)
         mm_zap_range(mm, vma->start, vma->end);

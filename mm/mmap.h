@@ -45,22 +45,28 @@
 #define PROT_GROWSDOWN 0x01000000u /* mprotect: from the start of the area that grows down */
 #define PROT_GROWSUP   0x02000000u
 
-#define MADV_NORMAL         0
-#define MADV_RANDOM         1
-#define MADV_SEQUENTIAL     2
-#define MADV_WILLNEED       3
-#define MADV_DONTNEED       4
-#define MADV_FREE           8
-#define MADV_MERGEABLE      12
-#define MADV_UNMERGEABLE    13
-#define MADV_HUGEPAGE       14
-#define MADV_NOHUGEPAGE     15
-#define MADV_DONTDUMP       16
-#define MADV_DODUMP         17
-#define MADV_COLD           20
-#define MADV_PAGEOUT        21
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
+#define MADV_NORMAL          0
+#define MADV_RANDOM          1
+#define MADV_SEQUENTIAL      2
+#define MADV_WILLNEED        3
+#define MADV_DONTNEED        4
+#define MADV_FREE            8
+#define MADV_REMOVE          9
+#define MADV_DONTFORK        10
+#define MADV_DOFORK          11
+#define MADV_MERGEABLE       12
+#define MADV_UNMERGEABLE     13
+#define MADV_HUGEPAGE        14
+#define MADV_NOHUGEPAGE      15
+#define MADV_DONTDUMP        16
+#define MADV_DODUMP          17
+#define MADV_WIPEONFORK      18
+#define MADV_KEEPONFORK      19
+#define MADV_COLD            20
+#define MADV_PAGEOUT         21
+#define MADV_POPULATE_READ   22
+#define MADV_POPULATE_WRITE  23
+#define MADV_DONTNEED_LOCKED 24
 
 /* A call that would leave more areas than this fails with -ENOMEM and changes nothing. */
 #define MAX_MAP_COUNT 65530
@@ -78,6 +84,10 @@ int mm_munmap(struct mm *mm, u64 addr, u64 length);
 int mm_mprotect(struct mm *mm, u64 addr, u64 length, u32 prot);
 u64 mm_brk(struct mm *mm,
            u64 new_end); /* => the break afterwards (unchanged where it cannot be moved) */
+/*
+ * => 0, -EINVAL (advice, alignment, an area that refuses), -ENOMEM (hole; the rest is done), -EAGAIN (no memory, too many
+ * areas), -EACCES and what the file says (MADV_REMOVE), -EFAULT (MADV_POPULATE_*), -EINTR
+ */
 int mm_madvise(struct mm *mm, u64 addr, u64 length, int advice);
 /*
  * => the area's address, or a negative errno: -EFAULT (nothing at addr, more than one area), -EINVAL (flags, alignment,

@@ -6,6 +6,8 @@
  * The page at the head goes to the tail first, whatever becomes of it, so that several tasks that reclaim at once look at different
  * ones. Touched since the last look: that was its second chance. Otherwise it is unmapped everywhere and leaves its cache, if
  * nobody took a reference meanwhile: the count is frozen from "the cache's and mine" to zero, after which no lookup can get hold of it.
+ *
+ * Before all of them go anonymous pages that their owner gave up by MADV_FREE (mm/lazy_free.c).
  */
 #include "mm/reclaim.h"
 
@@ -13,6 +15,7 @@
 #include "kernel/log/log.h"
 #include "kernel/sched/task.h"
 #include "kernel/sched/wait.h"
+#include "mm/lazy_free.h"
 
 #define RECLAIM_BATCH   32
 #define PATIENCE_ROUNDS 10 /* times to wait for pages that are being read */
@@ -103,7 +106,8 @@ static bool reclaim_one(struct page *page)
 
 u64 reclaim_pages(u64 want)
 {
-    u64 freed = 0;
+    /* Memory whose owner said that it can go. */
+    u64 freed = lazy_free_reclaim(want);
     /* Twice round: the first may only take second chances away. */
     for (u64 looks = 2 * cached_count(); looks > 0 && freed < want; looks--) {
         struct page *page = take_oldest();
@@ -112,6 +116,22 @@ u64 reclaim_pages(u64 want)
     }
     atomic_add(&n_reclaimed, freed);
     return freed;
+}
+
+void reclaim_page(struct page *page)
+{
+    atomic_add(&n_reclaimed, reclaim_one(page));
+}
+
+void reclaim_make_oldest(struct page *page)
+{
+    spin_lock(&list_lock);
+    if (!list_is_empty(&page->lru)) {
+        list_del(&page->lru);
+        list_add_head(&all_cached, &page->lru);
+    }
+    spin_unlock(&list_lock);
+    page_put(page);
 }
 
 struct page *frame_alloc_reclaim(unsigned flags)

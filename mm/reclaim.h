@@ -15,6 +15,11 @@ struct page *frame_alloc_reclaim(unsigned flags);
 /* Tries to free at least `want` frames. => frames freed. Same rules. */
 u64 reclaim_pages(u64 want);
 
+/* Drops the reference to a page of a cache, and the page itself if nothing speaks for it (dirty, touched, in use). Same rules. */
+void reclaim_page(struct page *page);
+/* The next one to be looked at. Drops the reference. */
+void reclaim_make_oldest(struct page *page);
+
 void reclaim_list_add(struct page *page); /* page was added to a cache */
 void reclaim_list_remove(
     struct page *

@@ -32,8 +32,13 @@ enum vma_flag {
     VMA_RANDOM = 1u << 5,     /* MADV_RANDOM */
     VMA_LOCKED = 1u << 6,
     VMA_NORESERVE = 1u << 7,
-    VMA_DETACHED = 1u << 8, /* no longer in the tree */
-    VMA_FRESH = 1u << 9,    /* not yet in the tree; only while an edit is open */
+    VMA_DETACHED = 1u << 8,    /* no longer in the tree */
+    VMA_FRESH = 1u << 9,       /* not yet in the tree; only while an edit is open */
+    VMA_DONTFORK = 1u << 10,   /* a fork leaves the area out */
+    VMA_WIPEONFORK = 1u << 11, /* and of this the child gets an empty one */
+    VMA_DONTDUMP = 1u << 12,   /* not for core dumps; there are none */
+    VMA_HUGEPAGE = 1u << 13,   /* MADV_HUGEPAGE, MADV_NOHUGEPAGE */
+    VMA_NOHUGEPAGE = 1u << 14,
 };
 
 struct vma {
@@ -66,7 +71,10 @@ struct mm {
     u64 limit_as_pages, limit_data_pages; /* RLIMIT_AS, RLIMIT_DATA; mmap_lock */
     u32 future_lock; /* MCL_* of mlockall while MCL_FUTURE holds, else 0; mmap_lock */
     s32 users;       /* tasks; the last one unmaps everything */
-    void *owner;     /* struct process, for messages */
+    struct list
+        lazy_link; /* mm/lazy_free.c: where MADV_FREE marked pages; empty: nowhere; lazy_lock */
+    u64 lazy_start, lazy_end;
+    void *owner; /* struct process, for messages */
 };
 
 void mm_rooms_init(void); /* once at boot, after slab_init: the slabs */

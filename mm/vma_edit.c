@@ -271,6 +271,8 @@ int vma_edit_copy(struct vma_edit *edit, const struct vma *vma)
     if (!copy)
         return -ENOMEM;
     copy->flags &= ~VMA_LOCKED;
+    if (copy->flags & VMA_WIPEONFORK)
+        copy->owns_anon = false;
     return insert(edit, copy);
 }
 

@@ -8,6 +8,8 @@
  *   PRESENT                   a page: one reference, counted in its mapcount and in rss_anon or
  *                             rss_file
  *   PRESENT + ZERO_PAGE       the shared zero page; counted nowhere
+ *   PRESENT + LAZY_FREE       an anonymous page that reclaim may take while it is not DIRTY
+ *                             (mm/lazy_free.c), with pt_lock alone: so it can go at any time
  *   NONE_PROT, not PRESENT    an anonymous page in an area that is PROT_NONE now: counted as if
  *                             present. (A file's page is in the cache anyway, so it is zapped
  *                             instead.) A fault never looks at such an entry, since the area refuses
@@ -77,7 +79,8 @@ static bool may_be_writable(const struct vma *vma, pte_t old)
 
 static pte_t entry_for(const struct vma *vma, pte_t old)
 {
-    pte_t kept = old & (PTE_ADDRESS_MASK | PTE_ACCESSED | PTE_DIRTY | PTE_ZERO_PAGE);
+    pte_t kept =
+        old & (PTE_ADDRESS_MASK | PTE_ACCESSED | PTE_DIRTY | PTE_ZERO_PAGE | PTE_LAZY_FREE);
     if (vma->prot == PROT_NONE)
         return kept | PTE_NONE_PROT;
     return kept | vma_pte_bits(vma, may_be_writable(vma, old));

@@ -13,6 +13,7 @@
 #include "mm/core/slab.h"
 #include "mm/page_cache.h"
 #include "mm/readahead_log.h"
+#include "mm/lazy_free.h"
 #include "mm/reclaim.h"
 
 #define KIB_PER_PAGE    (PAGE_SIZE / 1024)
@@ -72,6 +73,8 @@ static size_t show_vmstat(void *arg, char *buf, size_t size)
     put_counter(&out, "pgpgin", disks.sectors[0] / SECTORS_PER_KIB);
     put_counter(&out, "pgpgout", disks.sectors[1] / SECTORS_PER_KIB);
     put_counter(&out, "pgsteal_direct", reclaim_total());
+    put_counter(&out, "pglazyfree", lazy_free_marked_total());
+    put_counter(&out, "pglazyfreed", lazy_free_taken_total());
     put_faults(&out, &faults);
     put_reads(&out, &disks);
     return out.len;

@@ -16,7 +16,7 @@
 
 /* Bytes. */
 struct sums {
-    u64 rss, referenced, anonymous, locked;
+    u64 rss, referenced, anonymous, lazy_free, locked;
     u64 shared_clean, shared_dirty, private_clean, private_dirty;
     u64 pss, pss_dirty, pss_anon, pss_file; /* << PSS_SHIFT */
 };
@@ -37,6 +37,8 @@ static void add_page(struct sums *sums, pte_t pte, bool is_locked)
     if (page_has(page, PAGE_ANON)) {
         sums->anonymous += PAGE_SIZE;
         sums->pss_anon += share;
+        if ((pte & PTE_LAZY_FREE) && !is_dirty)
+            sums->lazy_free += PAGE_SIZE;
     } else {
         sums->pss_file += share;
     }
@@ -104,15 +106,16 @@ static void put_shares(struct text_out *out, const struct sums *sums, bool is_ro
     put_bytes(out, "Anonymous:      ", sums->anonymous);
 }
 
-/* What this kernel does not have: always 0. */
-static void put_absent(struct text_out *out)
+/* What this kernel does not have, always 0; and freed memory in its place between them. */
+static void put_rest(struct text_out *out, const struct sums *sums)
 {
     static const char *const labels[] = {
-        "KSM:            ", "LazyFree:       ", "AnonHugePages:  ",
-        "ShmemPmdMapped: ", "FilePmdMapped:  ", "Shared_Hugetlb: ",
+        "AnonHugePages:  ", "ShmemPmdMapped: ", "FilePmdMapped:  ", "Shared_Hugetlb: ",
         "Private_Hugetlb:", "Swap:           ", "SwapPss:        ",
     };
 
+    put_bytes(out, "KSM:            ", 0);
+    put_bytes(out, "LazyFree:       ", sums->lazy_free);
     for (unsigned i = 0; i < ARRAY_SIZE(labels); i++)
         put_bytes(out, labels[i], 0);
 }
@@ -126,17 +129,22 @@ static void put_flags(struct text_out *out, const struct vma *vma)
         {vma->prot & PROT_READ, "rd"},
         {vma->prot & PROT_WRITE, "wr"},
         {vma->prot & PROT_EXEC, "ex"},
-        {vma->flags & VMA_SHARED, "sh"},
+        {vma->flags & VMA_SHARED && (!vma->file || vma->file->can_write), "sh"},
         {!vma->file || vma->file->can_read, "mr"},
         {!vma->file || !(vma->flags & VMA_SHARED) || vma->file->can_write, "mw"},
         {true, "me"},
-        {vma->flags & VMA_SHARED && vma->file && vma->file->can_write, "ms"},
+        {vma->flags & VMA_SHARED, "ms"},
         {vma->flags & VMA_GROWSDOWN, "gd"},
         {vma->flags & VMA_LOCKED, "lo"},
         {vma->flags & VMA_SEQUENTIAL, "sr"},
         {vma->flags & VMA_RANDOM, "rr"},
-        {vma->flags & VMA_NORESERVE, "nr"},
+        {vma->flags & VMA_DONTFORK, "dc"},
         {vma->prot & PROT_WRITE && !(vma->flags & (VMA_SHARED | VMA_NORESERVE)), "ac"},
+        {vma->flags & VMA_NORESERVE, "nr"},
+        {vma->flags & VMA_WIPEONFORK, "wf"},
+        {vma->flags & VMA_DONTDUMP, "dd"},
+        {vma->flags & VMA_HUGEPAGE, "hg"},
+        {vma->flags & VMA_NOHUGEPAGE, "nh"},
     };
 
     text_out_put(out, "VmFlags: ");
@@ -157,7 +165,7 @@ static void put_area(struct text_out *out, struct vma *vma)
     put_bytes(out, "KernelPageSize: ", PAGE_SIZE);
     put_bytes(out, "MMUPageSize:    ", PAGE_SIZE);
     put_shares(out, &sums, false);
-    put_absent(out);
+    put_rest(out, &sums);
     put_bytes(out, "Locked:         ", sums.locked);
     text_out_put(out, "THPeligible:           0\n");
     put_flags(out, vma);
@@ -199,7 +207,7 @@ size_t proc_show_smaps_rollup(void *arg, char *buf, size_t size)
     mm_put(mm);
     text_out_put(&out, "%08lx-%08lx ---p 00000000 00:00 0 %32s[rollup]\n", first, last, "");
     put_shares(&out, &sums, true);
-    put_absent(&out);
+    put_rest(&out, &sums);
     put_bytes(&out, "Locked:         ", sums.locked);
     return out.len;
 }

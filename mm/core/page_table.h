@@ -26,7 +26,9 @@ typedef u64 pte_t;
 #define PTE_GLOBAL        (1ul << 8)
 #define PTE_ZERO_PAGE     (1ul << 9) /* software: maps the shared zero page, not counted anywhere */
 /* Software, PRESENT clear: an anonymous page kept through PROT_NONE (mm/vma_pages.c). */
-#define PTE_NONE_PROT    (1ul << 10)
+#define PTE_NONE_PROT (1ul << 10)
+#define PTE_LAZY_FREE \
+    (1ul << 11) /* software: MADV_FREE, and to be had while not DIRTY (mm/lazy_free.c) */
 #define PTE_PKEY_SHIFT   59
 #define PTE_NX           (1ul << 63)
 #define PTE_ADDRESS_MASK 0x000ffffffffff000ul
