@@ -104,6 +104,11 @@ void account_mapped_around(unsigned pages)
     COUNT(reason[FAULT_REASON_AROUND], pages);
 }
 
+void account_lock_fallback(enum fault_fallback why)
+{
+    COUNT(fallback[why], 1);
+}
+
 static void count_outcome(const struct fault *f)
 {
     switch (f->outcome) {
@@ -191,6 +196,10 @@ int account_format(const struct task_fault_counters *c, const char *prefix, char
         {"waits", c->waits},
         {"wait_ns", c->wait_ns},
         {"lock_across_io", c->lock_across_io},
+        {"fallback_none_there", c->fallback[FAULT_FALLBACK_NONE_THERE]},
+        {"fallback_busy", c->fallback[FAULT_FALLBACK_BUSY]},
+        {"fallback_detached", c->fallback[FAULT_FALLBACK_DETACHED]},
+        {"fallback_fork", c->fallback[FAULT_FALLBACK_FORK]},
     };
     size_t used = 0;
     int length = 0;

@@ -20,6 +20,7 @@ void account_fault_retry(struct fault *f);
 void account_retry_miss(void); /* a restart found its awaited page gone */
 void account_fault_end(struct fault *f, enum fault_result result);
 void account_mapped_around(unsigned pages);
+void account_lock_fallback(enum fault_fallback why); /* an attempt took mmap_lock first */
 
 /* System-wide sums; same layout as a task's. */
 void account_system(struct task_fault_counters *out);

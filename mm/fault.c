@@ -1,10 +1,10 @@
 /*
  * The page fault: the restart loop.
  *
- *     fault_user ── attempt ──┬─ lock_vma       find the VMA under mmap_lock (growing a stack where needed)
- *         ^                   ├─ check_access   may this VMA be read, written, executed?
- *         │                   └─ handle         fault_anon.c, fault_file.c, or the entry is there already
- *         └────── RETRY ──────┘                 a handler had to wait for the disk: it let the lock go
+ *     fault_user ── attempt ──┬─ fault_lock_vma   fault_lock.c: find the VMA and lock it
+ *         ^                   ├─ check_access     may this VMA be read, written, executed?
+ *         │                   └─ handle           fault_anon.c, fault_file.c, or the entry is there already
+ *         └────── RETRY ──────┘                   a handler had to wait for the disk: it let the lock go
  *
  * No lock is held across I/O: a handler that must wait calls fault_let_go() first, sleeps, and returns FAULT_RETRY.
  * By then everything may have changed (the VMA unmapped, protected, replaced; the page truncated, dropped, read in by
@@ -20,10 +20,10 @@
 #include "kernel/log/trace.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/sched/task.h"
-#include "lib/errno.h"
 #include "mm/account.h"
 #include "mm/core/tlb.h"
 #include "mm/fault_internal.h"
+#include "mm/fault_lock.h"
 #include "mm/knobs.h"
 
 bool fault_may_let_go(const struct fault *f)
@@ -35,65 +35,11 @@ struct mapped_file *fault_let_go(struct fault *f)
 {
     struct mapped_file *file = f->vma->file;
     mapped_file_get(file);
-    f->change_count = f->mm->change_count;
-    f->vma = NULL;
-    f->locked = false;
-    rwsem_read_unlock(&f->mm->mmap_lock);
+    f->let_go_vma = f->vma;
+    f->change_count = READ_ONCE(f->mm->change_count);
+    fault_unlock_vma(f);
     SYNC_POINT(fault_lock_dropped);
     return file;
-}
-
-static enum fault_result take_mmap_lock(struct fault *f)
-{
-    if (rwsem_read_lock_killable(&f->mm->mmap_lock))
-        return FAULT_KILLED;
-    f->locked = true;
-    return FAULT_DONE;
-}
-
-static void release_mmap_lock(struct fault *f)
-{
-    f->vma = NULL;
-    f->locked = false;
-    rwsem_read_unlock(&f->mm->mmap_lock);
-}
-
-/* Nothing is held. Growing changes a VMA, so it needs the lock exclusively, and the VMA looked up again under it. */
-static enum fault_result grow_stack(struct fault *f)
-{
-    enum fault_result result = FAULT_SIGSEGV_MAPERR;
-    if (rwsem_write_lock_killable(&f->mm->mmap_lock))
-        return FAULT_KILLED;
-    struct vma *vma = vma_find_from(f->mm, f->addr);
-    if (vma && vma->start <= f->addr)
-        result = FAULT_DONE; /* another thread grew it, or mapped something here */
-    else if (vma && (vma->flags & VMA_GROWSDOWN) && vma_grow_down(vma, f->addr) == 0)
-        result = FAULT_DONE;
-    rwsem_write_unlock(&f->mm->mmap_lock);
-    return result;
-}
-
-/* Leaves with the lock held and f->vma set, or with neither and an error. */
-static enum fault_result lock_vma(struct fault *f)
-{
-    for (;;) {
-        enum fault_result result = take_mmap_lock(f);
-        if (result != FAULT_DONE)
-            return result;
-        struct vma *vma = vma_find_from(f->mm, f->addr);
-        if (vma && vma->start <= f->addr) {
-            f->vma = vma;
-            f->pgoff = vma_pgoff(vma, f->addr);
-            return FAULT_DONE;
-        }
-        bool may_grow = vma && (vma->flags & VMA_GROWSDOWN);
-        release_mmap_lock(f);
-        if (!may_grow)
-            return FAULT_SIGSEGV_MAPERR;
-        result = grow_stack(f);
-        if (result != FAULT_DONE)
-            return result;
-    }
 }
 
 /*
@@ -152,14 +98,14 @@ static enum fault_result handle(struct fault *f)
 /* Once through. Leaves with no lock held, whatever it returns. */
 static enum fault_result attempt(struct fault *f)
 {
-    enum fault_result result = lock_vma(f);
+    enum fault_result result = fault_lock_vma(f);
     if (result != FAULT_DONE)
         return result;
     result = check_access(f);
     if (result == FAULT_DONE)
         result = handle(f);
     if (f->locked)
-        release_mmap_lock(f);
+        fault_unlock_vma(f);
     return result;
 }
 

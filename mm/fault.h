@@ -35,10 +35,19 @@ enum fault_reason {
     FAULT_REASON_COUNT,
 };
 
+/* Why an attempt could not do with its VMA's lock and took mmap_lock first (mm/fault_lock.c). */
+enum fault_fallback {
+    FAULT_FALLBACK_NONE_THERE, /* no VMA: a hole, a stack to grow, or a call in the middle of its work */
+    FAULT_FALLBACK_BUSY,       /* a writer has the VMA's lock, or waits for it */
+    FAULT_FALLBACK_DETACHED, /* the VMA left the tree between the lookup and the lock */
+    FAULT_FALLBACK_FORK,     /* a store into private memory while a fork copies it */
+    FAULT_FALLBACK_COUNT,
+};
+
 enum fault_flag {
     FAULT_FLAG_USER = 1u << 0,      /* by the program; else by the kernel on user memory */
     FAULT_FLAG_POPULATE = 1u << 1,  /* by a populating call: no trap behind it */
-    FAULT_FLAG_KEEP_LOCK = 1u << 2, /* mmap_lock is kept across I/O, whatever vm.fault_retry says */
+    FAULT_FLAG_KEEP_LOCK = 1u << 2, /* the lock is kept across I/O, whatever vm.fault_retry says */
 };
 
 /* The context handed down. A callee adds to it; it never keeps it. */
@@ -48,10 +57,12 @@ struct fault {
     enum fault_access access;
     u32 flags; /* enum fault_flag */
 
-    struct vma *vma; /* valid only while locked */
+    const struct fault_lock_policy *lock; /* whose lock the attempt holds: mm/fault_lock.h */
+    struct vma *vma;                      /* valid only while locked */
     pgoff_t pgoff;
-    bool locked;      /* mmap_lock (or the VMA's lock) is held by this fault */
-    u64 change_count; /* of mm when the lock was let go (recheck) */
+    bool locked;            /* mmap_lock or the VMA's lock is held by this fault */
+    struct vma *let_go_vma; /* the VMA that was let go: dead, unless it is taken back */
+    u64 change_count;       /* of mm when the lock was let go */
 
     u32 attempt; /* 0 = first */
     u32 retries;

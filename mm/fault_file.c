@@ -1,8 +1,8 @@
 /*
  * Faults on file pages: FAULTS.md section 2, in its order.
  *
- * A file page is mapped only with its page lock held, in an attempt that held mmap_lock from the VMA lookup to here. After the
- * lock is taken: does the page still belong to the file, is it inside the file's size, is it up to date? A truncation that
+ * A file page is mapped only with its page lock held, in an attempt that held its lock from the VMA lookup to here. After the
+ * page's lock is taken: does the page still belong to the file, is it inside the file's size, is it up to date? A truncation that
  * runs at the same time sets the size, locks the page, unmaps it everywhere, removes it. Whoever gets the page lock first:
  *   the fault       maps it; the truncation then finds it mapped and unmaps it
  *   the truncation  removes it; the fault then finds that it does not belong to the file any more

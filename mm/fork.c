@@ -10,16 +10,27 @@
  *
  * Only areas that have (had) anonymous pages of their own are walked, and of these only the tables that exist.
  *
- * What the parent's other threads do meanwhile: calls and faults that take mmap_lock wait for the end. A fault that takes
- * only its area's lock waits until that area's write bits are gone from every TLB. So no thread stores through
- * an old translation into a page that another thread has been given a copy of, and the child never sees a store made
- * after its own was shared.
+ * What the parent's other threads do meanwhile. Calls wait for mmap_lock. Stores into private memory that are no faults go on until
+ * their page has lost its write bit, in every TLB. Those that are faults wait for the end, wherever they happen: fork_copies_pages sends
+ * them to mmap_lock, and taking each area's lock once lets those that came before the flag finish.
+ *
+ *     thread                     fork                   Were only the area in hand excluded, the child
+ *                                shares area A          would have the store to B without the one to A,
+ *     stores to A: a copy                               which the thread made first. So it shows a moment
+ *     stores to B: in place                             that never was: a log entry without its record,
+ *                                shares area B          a lock that is taken by nobody.
+ *
+ * With all of them waiting, a thread goes on with its stores up to the first into a page that is shared already, and no
+ * further; nobody sees that one before the end. What the child gets is memory as it was when that happened.
+ * Nor does any thread store through an old translation into a page that another one has replaced by its copy: the
+ * translations are gone before the copies begin. Faults that read, and those in shared memory, go on.
  *
  * The child's page table is changed by nobody else before mm_fork returns: only file pages are looked for from outside,
  * and it maps none. So its entries are written under the parent's pt_lock alone.
  */
 #include "mm/fork.h"
 
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "mm/core/tlb.h"
 #include "mm/lazy_free.h"
@@ -114,19 +125,28 @@ static int share_range(struct fork_work *work, u64 start, u64 end)
     return 0;
 }
 
-/* The area's lock keeps faults out until its old translations are gone. */
-static int share_pages_of(struct fork_work *work, struct vma *vma)
+static int share_pages_of(struct fork_work *work, const struct vma *vma)
 {
-    int error = 0;
-    rwsem_write_lock(&vma->lock);
-    if (vma->owns_anon && !(vma->flags & (VMA_SHARED | VMA_DONTFORK | VMA_WIPEONFORK))) {
-        WRITE_ONCE(vma_find(work->child, vma->start)->owns_anon, true);
-        tlb_batch_init(&work->batch, &work->parent->space);
-        error = share_range(work, vma->start, vma->end);
-        tlb_batch_flush(&work->batch);
-    }
-    rwsem_write_unlock(&vma->lock);
+    if (!vma->owns_anon || (vma->flags & (VMA_SHARED | VMA_DONTFORK | VMA_WIPEONFORK)))
+        return 0;
+    WRITE_ONCE(vma_find(work->child, vma->start)->owns_anon, true);
+    tlb_batch_init(&work->batch, &work->parent->space);
+    int error = share_range(work, vma->start, vma->end);
+    tlb_batch_flush(&work->batch);
+    SYNC_POINT(fork_area_shared);
     return error;
+}
+
+/* From here on no fault stores into private memory: those to come see the flag, those under way have their area locked. */
+static void keep_stores_out(struct mm *parent)
+{
+    struct range_entry entry;
+    WRITE_ONCE(parent->fork_copies_pages, true);
+    for (u64 at = 0; range_tree_next(&parent->vmas, at, &entry); at = entry.end) {
+        struct vma *vma = entry.item;
+        rwsem_write_lock(&vma->lock);
+        rwsem_write_unlock(&vma->lock);
+    }
 }
 
 static int share_pages(struct mm *parent, struct mm *child)
@@ -134,8 +154,10 @@ static int share_pages(struct mm *parent, struct mm *child)
     struct fork_work work = {.parent = parent, .child = child};
     struct range_entry entry;
     int error = 0;
+    keep_stores_out(parent);
     for (u64 at = 0; !error && range_tree_next(&parent->vmas, at, &entry); at = entry.end)
         error = share_pages_of(&work, entry.item);
+    WRITE_ONCE(parent->fork_copies_pages, false);
     return error;
 }
 

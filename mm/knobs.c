@@ -8,7 +8,7 @@
 #include "lib/parse.h"
 #include "lib/string.h"
 #include "mm/account.h"
-#include "mm/fault.h"
+#include "mm/fault_lock.h"
 #include "mm/readahead.h"
 
 static bool never(const struct fault *f)
@@ -78,6 +78,11 @@ static void get_map_around(char *buf, size_t size)
     format_to(buf, size, "%u", map_around_bytes);
 }
 
+static void get_fault_lock(char *buf, size_t size)
+{
+    format_to(buf, size, "%s", fault_lock_policy_name());
+}
+
 static void get_readahead(char *buf, size_t size)
 {
     format_to(buf, size, "%s", readahead_policy_name());
@@ -90,6 +95,7 @@ static void get_account(char *buf, size_t size)
 
 const struct knob knobs[] = {
     {"fault_retry", set_fault_retry, get_fault_retry},
+    {"fault_lock", fault_lock_set_policy, get_fault_lock},
     {"fault_pin", set_fault_pin, get_fault_pin},
     {"readahead", readahead_set_policy, get_readahead},
     {"map_around_bytes", set_map_around, get_map_around},

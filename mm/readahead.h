@@ -7,7 +7,7 @@
  *                      ^ page with PAGE_READAHEAD: touching it starts the next window, while the reader
  *                        still has `async` pages to go
  *
- * Callers never hold mmap_lock or a page lock unless the fault_retry policy keeps mmap_lock (hold).
+ * Callers hold no page lock, and no lock of an address space unless the fault_retry policy keeps it (hold).
  */
 #ifndef MM_READAHEAD_H
 #define MM_READAHEAD_H

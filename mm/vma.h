@@ -52,8 +52,9 @@ struct vma {
     u64 lineage; /* the mmap() it comes from, or was merged into: pieces of one area have the same */
     bool
         owns_anon; /* has (had) anonymous pages of its own: then it merges only within its lineage */
-    struct list edit_link;    /* lists of an edit, mmap_lock exclusive */
-    struct deferred deferred; /* freed after a grace period */
+    bool owned_when_taken_out; /* owns_anon when the edit took it out; mmap_lock exclusive */
+    struct list edit_link;     /* lists of an edit, mmap_lock exclusive */
+    struct deferred deferred;  /* freed after a grace period */
 };
 
 struct mm {
@@ -69,6 +70,7 @@ struct mm {
     u64 stack_top, arg_start, arg_end, env_start, env_end, auxv_start, auxv_end;
     u64 stack_limit_bytes;
     u64 limit_as_pages, limit_data_pages; /* RLIMIT_AS, RLIMIT_DATA; mmap_lock */
+    bool fork_copies_pages;               /* mm/fork.c; set under mmap_lock exclusive */
     u32 future_lock; /* MCL_* of mlockall while MCL_FUTURE holds, else 0; mmap_lock */
     s32 users;       /* tasks; the last one unmaps everything */
     struct list

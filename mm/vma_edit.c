@@ -15,8 +15,8 @@
  *   fresh VMAs go on their files' lists   from the commit on faults map pages through them, which
  *                                         reclaim and truncation must find
  *   commit                                lookups find the new VMAs
- *   old VMAs: lock, DETACHED, unlock      a fault that found one before is over; the next one that
- *                                         has found it looks again
+ *   old VMAs: lock, DETACHED, unlock      a fault that had found one before is over; one that has
+ *                                         found it and comes too late for the lock sees DETACHED
  *   the caller zaps or rewrites entries   meanwhile the VMA placed last is locked: no fault maps
  *                                         what would be zapped
  *   old VMAs leave their files' lists     only now: their pages were mapped until here
@@ -28,6 +28,7 @@
  */
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "mm/core/slab.h"
 #include "mm/mmap.h"
@@ -166,6 +167,7 @@ static int take_out(struct vma_edit *edit, struct vma *vma)
     if (error)
         return error;
     edit->total_pages -= vma_pages(vma);
+    vma->owned_when_taken_out = READ_ONCE(vma->owns_anon);
     bool is_fresh = vma->flags & VMA_FRESH;
     if (is_fresh)
         list_del(&vma->edit_link);
@@ -256,13 +258,13 @@ int vma_edit_place(struct vma_edit *edit, struct vma *vma)
 
 int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot, u32 flags)
 {
-    struct vma *changed = new_piece(edit, vma, start, end);
+    int error = take_out_middle(edit, vma, start, end);
+    struct vma *changed = error ? NULL : new_piece(edit, vma, start, end);
     if (!changed)
         return -ENOMEM;
     changed->prot = prot;
     changed->flags = flags | VMA_FRESH;
-    int error = take_out_middle(edit, vma, start, end);
-    return error ? error : vma_edit_place(edit, changed);
+    return vma_edit_place(edit, changed);
 }
 
 int vma_edit_copy(struct vma_edit *edit, const struct vma *vma)
@@ -337,18 +339,20 @@ void vma_unlink_mapping(struct vma *vma)
 
 /*
  * Whoever looked the VMA up before the commit and has its lock finishes first. He may have mapped
- * the first page of its own just now, after the pieces were made.
+ * the first page of its own just now, after its heirs were made: then they own it, whichever of
+ * them has the page. (One that has taken the place of all of it owns nothing, and says it does:
+ * that costs it a merge.)
  */
 static void detach(struct vma_edit *edit, struct vma *old)
 {
     rwsem_write_lock(&old->lock);
     old->flags |= VMA_DETACHED;
     rwsem_write_unlock(&old->lock);
-    if (!old->owns_anon)
+    if (old->owns_anon == old->owned_when_taken_out)
         return;
     struct vma *vma;
     list_for_each (vma, &edit->added, edit_link) {
-        if (vma->lineage == old->lineage && vma->start < old->end && old->start < vma->end)
+        if (vma->start < old->end && old->start < vma->end)
             WRITE_ONCE(vma->owns_anon, true);
     }
 }
@@ -373,6 +377,7 @@ int vma_edit_commit(struct vma_edit *edit)
     edit->is_committed = true;
     list_for_each (vma, &edit->removed, edit_link)
         detach(edit, vma);
+    SYNC_POINT(vma_edit_committed);
     return 0;
 }
 

@@ -56,6 +56,13 @@ static struct point *park_if_armed(const char *name, struct task *me)
     return found;
 }
 
+static void leave(struct point *p)
+{
+    spin_lock(&points_lock);
+    free_point_locked(p);
+    spin_unlock(&points_lock);
+}
+
 /* The decision depends on the seed, the task and how many points it has come by: nothing else. */
 static bool seed_says_yield(struct task *me)
 {
@@ -81,9 +88,19 @@ void sync_point_reached(const char *name)
         return;
     wait_wake_all(&tests_queue);
     WAIT_FOR(&parked_queue, atomic_load(&p->is_released), "sync point %s", name, 0);
-    spin_lock(&points_lock);
-    free_point_locked(p);
-    spin_unlock(&points_lock);
+    leave(p);
+}
+
+void sync_point_reached_spinning(const char *name)
+{
+    struct point *p = park_if_armed(name, task_current());
+
+    if (!p)
+        return;
+    wait_wake_all(&tests_queue);
+    while (!atomic_load(&p->is_released))
+        cpu_pause();
+    leave(p);
 }
 
 void sync_point_arm(const char *name, struct task *task)

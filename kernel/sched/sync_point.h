@@ -18,7 +18,15 @@ extern u32 sync_points_armed; /* > 0: some point is armed, or a seed is set */
             sync_point_reached(#name);              \
     } while (0)
 
+/* The same where nothing may sleep: a parked task spins, and keeps its CPU from all others. Interrupts on. A seed is not asked. */
+#define SYNC_POINT_SPIN(name)                       \
+    do {                                            \
+        if (unlikely(READ_ONCE(sync_points_armed))) \
+            sync_point_reached_spinning(#name);     \
+    } while (0)
+
 void sync_point_reached(const char *name); /* may sleep */
+void sync_point_reached_spinning(const char *name);
 
 /* Tests. Arm: the next task that reaches the point (only `task`, if not NULL) parks there. */
 void sync_point_arm(const char *name, struct task *task);

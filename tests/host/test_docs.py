@@ -99,7 +99,7 @@ def test_sync_points_exist():
     there = set()
     for folder in ("mm", "fs", "drivers", "kernel"):
         for path in (ROOT / folder).rglob("*.c"):
-            there |= set(re.findall(r"\bSYNC_POINT\((\w+)\);", path.read_text(encoding="utf-8")))
+            there |= set(re.findall(r"\bSYNC_POINT(?:_SPIN)?\((\w+)\);", path.read_text(encoding="utf-8")))
     assert named == there
 
 

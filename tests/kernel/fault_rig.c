@@ -14,8 +14,33 @@
 
 #define SETTLE_STEP_NS 50000ul
 
+static const char *const fault_locks[] = {"vma", "mmap"}; /* the default first */
+static const char *fault_lock;                            /* NULL: the default */
+
+void rig_for_each_lock(void (*test)(void))
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(fault_locks) && !ktest_has_failed(); i++) {
+        fault_lock = fault_locks[i];
+        test();
+        if (ktest_has_failed())
+            ktest_note("with fault_lock=%s", fault_lock);
+    }
+    fault_lock = NULL;
+}
+
+const char *rig_fault_lock(void)
+{
+    return fault_lock ? fault_lock : fault_locks[0];
+}
+
+const char *rig_lock_kept_by_faults(void)
+{
+    return strcmp(rig_fault_lock(), "vma") == 0 ? "vma lock" : "mmap_lock";
+}
+
 static void default_knobs(void)
 {
+    knob_set("fault_lock", fault_locks[0]);
     knob_set("fault_retry", "once");
     knob_set("fault_pin", "1");
     knob_set("readahead", "ondemand");
@@ -27,6 +52,7 @@ bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share)
 {
     *rig = (struct fault_rig){.n_pages = n_pages};
     default_knobs();
+    knob_set("fault_lock", rig_fault_lock());
     knob_set("readahead", "none");
     knob_set("map_around_bytes", "4096");
     rig->mm = mm_create();
@@ -67,13 +93,19 @@ static void actor_main(void *arg)
     actor->faults = task_current()->faults;
 }
 
-void actor_start(struct actor *actor, struct fault_rig *rig, void (*act)(struct actor *actor))
+void actor_start_on(struct actor *actor, struct fault_rig *rig, void (*act)(struct actor *actor),
+                    int cpu)
 {
     actor->rig = rig;
     actor->act = act;
     mm_get(rig->mm);
-    actor->task = task_create("actor", actor_main, actor, -1);
+    actor->task = task_create("actor", actor_main, actor, cpu);
     ASSERT(actor->task);
+}
+
+void actor_start(struct actor *actor, struct fault_rig *rig, void (*act)(struct actor *actor))
+{
+    actor_start_on(actor, rig, act, -1);
 }
 
 static bool has_ended(struct actor *actor)

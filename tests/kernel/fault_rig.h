@@ -18,7 +18,24 @@ struct fault_rig {
     u64 n_pages;
 };
 
-/* A file of n_pages mapped whole at RIG_BASE with prot and MAP_SHARED or MAP_PRIVATE. Knobs at their defaults, readahead=none. => false: out of memory */
+/*
+ * A test of suite_ that runs once for each value of vm.fault_lock: rig_init sets it. What a failure says has a note with the value.
+ */
+#define FAULT_TEST(suite_, name_)                   \
+    static void suite_##_##name_##_once(void);      \
+    KTEST(suite_, name_)                            \
+    {                                               \
+        rig_for_each_lock(suite_##_##name_##_once); \
+    }                                               \
+    static void suite_##_##name_##_once(void)
+
+void rig_for_each_lock(void (*test)(void));
+/* The value rig_init sets; outside of a FAULT_TEST the default. */
+const char *rig_fault_lock(void);
+/* What somebody who wants to change an area waits for, while a fault in it keeps its lock: part of the reason of his wait. */
+const char *rig_lock_kept_by_faults(void);
+
+/* A file of n_pages mapped whole at RIG_BASE with prot and MAP_SHARED or MAP_PRIVATE. Knobs at their defaults but for fault_lock, readahead=none. => false: out of memory */
 bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share);
 void rig_end(struct fault_rig *rig); /* and knobs back to their defaults */
 
@@ -43,6 +60,9 @@ struct actor {
 };
 
 void actor_start(struct actor *actor, struct fault_rig *rig, void (*act)(struct actor *actor));
+/* The same on one CPU, which it never leaves. */
+void actor_start_on(struct actor *actor, struct fault_rig *rig, void (*act)(struct actor *actor),
+                    int cpu);
 /* Sleeps until the actor has ended or sleeps in a wait of its own. => true: it has ended */
 bool actor_settle(struct actor *actor);
 void actor_join(struct actor *actor);

@@ -27,7 +27,7 @@ static bool begin(struct fault_rig *rig, u32 prot, u32 share)
     return KEXPECT(rig_init(rig, PAGES, prot, share));
 }
 
-KTEST(fault_counts, cold_file_page_is_major_then_cached_is_minor)
+FAULT_TEST(fault_counts, cold_file_page_is_major_then_cached_is_minor)
 {
     struct fault_rig rig;
     u64 value = 0;
@@ -43,7 +43,7 @@ KTEST(fault_counts, cold_file_page_is_major_then_cached_is_minor)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, mapped_page_is_no_fault)
+FAULT_TEST(fault_counts, mapped_page_is_no_fault)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -53,7 +53,7 @@ KTEST(fault_counts, mapped_page_is_no_fault)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, page_with_the_mark_is_minor_and_starts_the_next_window)
+FAULT_TEST(fault_counts, page_with_the_mark_is_minor_and_starts_the_next_window)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -74,7 +74,7 @@ KTEST(fault_counts, page_with_the_mark_is_minor_and_starts_the_next_window)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, hole_is_minor_and_asks_no_disk)
+FAULT_TEST(fault_counts, hole_is_minor_and_asks_no_disk)
 {
     struct fault_rig rig;
     u64 value = 1;
@@ -87,7 +87,7 @@ KTEST(fault_counts, hole_is_minor_and_asks_no_disk)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, past_the_end_is_sigbus_without_disk_or_count)
+FAULT_TEST(fault_counts, past_the_end_is_sigbus_without_disk_or_count)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -103,7 +103,7 @@ KTEST(fault_counts, past_the_end_is_sigbus_without_disk_or_count)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, no_mapping_and_no_permission_are_sigsegv_without_count)
+FAULT_TEST(fault_counts, no_mapping_and_no_permission_are_sigsegv_without_count)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -118,7 +118,7 @@ KTEST(fault_counts, no_mapping_and_no_permission_are_sigsegv_without_count)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, private_store_to_a_cold_page_is_one_major_and_one_copy)
+FAULT_TEST(fault_counts, private_store_to_a_cold_page_is_one_major_and_one_copy)
 {
     struct fault_rig rig;
     u64 value = 0;
@@ -138,7 +138,7 @@ KTEST(fault_counts, private_store_to_a_cold_page_is_one_major_and_one_copy)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, private_store_to_a_cached_page_is_one_minor)
+FAULT_TEST(fault_counts, private_store_to_a_cached_page_is_one_minor)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ | PROT_WRITE, MAP_PRIVATE)) {
@@ -152,7 +152,7 @@ KTEST(fault_counts, private_store_to_a_cached_page_is_one_minor)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, anonymous_read_then_write_are_one_minor_each)
+FAULT_TEST(fault_counts, anonymous_read_then_write_are_one_minor_each)
 {
     struct fault_rig rig;
     u64 value = 1;
@@ -176,7 +176,7 @@ KTEST(fault_counts, anonymous_read_then_write_are_one_minor_each)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, mprotect_to_read_only_and_back_then_a_store_is_no_fault)
+FAULT_TEST(fault_counts, mprotect_to_read_only_and_back_then_a_store_is_no_fault)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -192,7 +192,7 @@ KTEST(fault_counts, mprotect_to_read_only_and_back_then_a_store_is_no_fault)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, good_neighbour_of_a_failed_window_is_read_by_itself)
+FAULT_TEST(fault_counts, good_neighbour_of_a_failed_window_is_read_by_itself)
 {
     struct fault_rig rig;
     u64 value = 0;
@@ -210,7 +210,7 @@ KTEST(fault_counts, good_neighbour_of_a_failed_window_is_read_by_itself)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, bad_sector_is_sigbus_and_is_not_remembered)
+FAULT_TEST(fault_counts, bad_sector_is_sigbus_and_is_not_remembered)
 {
     struct fault_rig rig;
     u64 value = 0;
@@ -242,7 +242,7 @@ static bool was_asked_for(const struct gate_log_entry *log, unsigned n, pgoff_t 
 #define SCAN_PAGES 512
 #define WINDOW     32
 
-KTEST(fault_counts, scan_costs_its_bytes_and_pages_are_asked_for_before_they_are_touched)
+FAULT_TEST(fault_counts, scan_costs_its_bytes_and_pages_are_asked_for_before_they_are_touched)
 {
     static struct gate_log_entry log[SCAN_PAGES];
     struct fault_rig rig;
@@ -266,7 +266,7 @@ KTEST(fault_counts, scan_costs_its_bytes_and_pages_are_asked_for_before_they_are
     rig_end(&rig);
 }
 
-KTEST(fault_counts, map_around_maps_cached_neighbours_but_not_the_mark)
+FAULT_TEST(fault_counts, map_around_maps_cached_neighbours_but_not_the_mark)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -283,7 +283,7 @@ KTEST(fault_counts, map_around_maps_cached_neighbours_but_not_the_mark)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, map_around_stays_inside_the_area_and_the_file)
+FAULT_TEST(fault_counts, map_around_stays_inside_the_area_and_the_file)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -300,7 +300,7 @@ KTEST(fault_counts, map_around_stays_inside_the_area_and_the_file)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, kernel_access_with_faults_disabled_is_not_started)
+FAULT_TEST(fault_counts, kernel_access_with_faults_disabled_is_not_started)
 {
     struct fault_rig rig;
     if (begin(&rig, PROT_READ, MAP_SHARED)) {
@@ -314,7 +314,7 @@ KTEST(fault_counts, kernel_access_with_faults_disabled_is_not_started)
     rig_end(&rig);
 }
 
-KTEST(fault_counts, truncation_unmaps_and_a_grown_file_reads_zeros_behind_the_old_end)
+FAULT_TEST(fault_counts, truncation_unmaps_and_a_grown_file_reads_zeros_behind_the_old_end)
 {
     struct fault_rig rig;
     u64 value = 1;
@@ -357,7 +357,7 @@ static void act_remap(struct actor *actor)
     }
 }
 
-KTEST(fault_counts, identities_hold_and_bytes_are_right_while_others_unmap)
+FAULT_TEST(fault_counts, identities_hold_and_bytes_are_right_while_others_unmap)
 {
     struct fault_rig rig;
     struct actor actors[6] = {0};

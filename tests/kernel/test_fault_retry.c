@@ -26,7 +26,7 @@ static void finish(struct fault_rig *rig, struct actor *reader)
     KEXPECT(counters_add_up(&reader->faults));
 }
 
-KTEST(fault_retry, unmap_while_reading_returns_before_the_disk_and_is_segv)
+FAULT_TEST(fault_retry, unmap_while_reading_returns_before_the_disk_and_is_segv)
 {
     struct fault_rig rig;
     struct actor reader = {0}, writer = {0};
@@ -46,7 +46,7 @@ KTEST(fault_retry, unmap_while_reading_returns_before_the_disk_and_is_segv)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, hold_makes_the_writer_wait_for_the_disk)
+FAULT_TEST(fault_retry, hold_makes_the_writer_wait_for_the_disk)
 {
     struct fault_rig rig;
     struct actor reader = {0}, writer = {0};
@@ -55,7 +55,7 @@ KTEST(fault_retry, hold_makes_the_writer_wait_for_the_disk)
     rig_touch_held(&rig, &reader, PAGE);
     actor_start(&writer, &rig, act_munmap);
     KEXPECT(!actor_settle(&writer));
-    KEXPECT(actor_waits_for(&writer, "mmap_lock"));
+    KEXPECT(actor_waits_for(&writer, rig_lock_kept_by_faults()));
     finish(&rig, &reader);
     actor_join(&writer);
     KEXPECT(reader.succeeded);
@@ -66,7 +66,7 @@ KTEST(fault_retry, hold_makes_the_writer_wait_for_the_disk)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, a_retried_fault_is_one_count)
+FAULT_TEST(fault_retry, a_retried_fault_is_one_count)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -86,7 +86,7 @@ KTEST(fault_retry, a_retried_fault_is_one_count)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, eight_threads_on_one_cold_page_are_one_request)
+FAULT_TEST(fault_retry, eight_threads_on_one_cold_page_are_one_request)
 {
     struct fault_rig rig;
     struct actor readers[8] = {0};
@@ -115,7 +115,7 @@ KTEST(fault_retry, eight_threads_on_one_cold_page_are_one_request)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, protection_taken_away_while_reading_is_accerr)
+FAULT_TEST(fault_retry, protection_taken_away_while_reading_is_accerr)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -129,7 +129,7 @@ KTEST(fault_retry, protection_taken_away_while_reading_is_accerr)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, anonymous_memory_put_there_while_reading_is_zeros_and_major)
+FAULT_TEST(fault_retry, anonymous_memory_put_there_while_reading_is_zeros_and_major)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -147,7 +147,7 @@ KTEST(fault_retry, anonymous_memory_put_there_while_reading_is_zeros_and_major)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, other_file_page_put_there_while_reading_gives_its_bytes)
+FAULT_TEST(fault_retry, other_file_page_put_there_while_reading_gives_its_bytes)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -162,7 +162,7 @@ KTEST(fault_retry, other_file_page_put_there_while_reading_gives_its_bytes)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, file_truncated_below_while_reading_is_sigbus)
+FAULT_TEST(fault_retry, file_truncated_below_while_reading_is_sigbus)
 {
     struct fault_rig rig;
     struct actor reader = {0}, cutter = {.argument = 2 * PAGE_SIZE};
@@ -180,7 +180,7 @@ KTEST(fault_retry, file_truncated_below_while_reading_is_sigbus)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, hole_punched_while_reading_waits_for_the_page_and_gives_zeros)
+FAULT_TEST(fault_retry, hole_punched_while_reading_waits_for_the_page_and_gives_zeros)
 {
     struct fault_rig rig;
     struct actor reader = {0}, puncher = {.argument = PAGE};
@@ -202,7 +202,7 @@ KTEST(fault_retry, hole_punched_while_reading_waits_for_the_page_and_gives_zeros
     rig_end(&rig);
 }
 
-KTEST(fault_retry, page_overwritten_while_reading_gives_the_new_bytes)
+FAULT_TEST(fault_retry, page_overwritten_while_reading_gives_the_new_bytes)
 {
     struct fault_rig rig;
     struct actor reader = {0}, writer = {.argument = PAGE};
@@ -221,7 +221,7 @@ KTEST(fault_retry, page_overwritten_while_reading_gives_the_new_bytes)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, killed_while_reading_is_gone_before_the_disk)
+FAULT_TEST(fault_retry, killed_while_reading_is_gone_before_the_disk)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -250,7 +250,7 @@ static void drop_between_wait_and_restart(struct fault_rig *rig, struct actor *r
     sync_point_release("fault_retry");
 }
 
-KTEST(fault_retry, unpinned_page_dropped_before_the_restart_is_read_again_in_one_fault)
+FAULT_TEST(fault_retry, unpinned_page_dropped_before_the_restart_is_read_again_in_one_fault)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -270,7 +270,7 @@ KTEST(fault_retry, unpinned_page_dropped_before_the_restart_is_read_again_in_one
     rig_end(&rig);
 }
 
-KTEST(fault_retry, pinned_page_survives_until_the_restart)
+FAULT_TEST(fault_retry, pinned_page_survives_until_the_restart)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -285,7 +285,7 @@ KTEST(fault_retry, pinned_page_survives_until_the_restart)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, second_attempt_of_once_keeps_the_lock)
+FAULT_TEST(fault_retry, second_attempt_of_once_keeps_the_lock)
 {
     struct fault_rig rig;
     struct actor reader = {0}, writer = {0};
@@ -305,7 +305,7 @@ KTEST(fault_retry, second_attempt_of_once_keeps_the_lock)
         actor_settle(&reader);
         actor_start(&writer, &rig, act_munmap);
         KEXPECT(!actor_settle(&writer));
-        KEXPECT(actor_waits_for(&writer, "mmap_lock"));
+        KEXPECT(actor_waits_for(&writer, rig_lock_kept_by_faults()));
         finish(&rig, &reader);
         actor_join(&writer);
         KEXPECT_EQ(dropped, 1);
@@ -317,7 +317,7 @@ KTEST(fault_retry, second_attempt_of_once_keeps_the_lock)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, entry_filled_by_another_thread_meanwhile_is_kept)
+FAULT_TEST(fault_retry, entry_filled_by_another_thread_meanwhile_is_kept)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -341,7 +341,7 @@ KTEST(fault_retry, entry_filled_by_another_thread_meanwhile_is_kept)
     rig_end(&rig);
 }
 
-KTEST(fault_retry, file_is_pinned_while_its_only_mapping_goes)
+FAULT_TEST(fault_retry, file_is_pinned_while_its_only_mapping_goes)
 {
     struct fault_rig rig;
     struct actor reader = {0};

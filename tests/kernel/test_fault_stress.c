@@ -149,7 +149,7 @@ static void run_seed(u64 seed, const char *retry, const char *pin)
     rig_end(&rig);
 }
 
-KTEST(fault_stress, all_at_once_leaves_everything_in_order)
+FAULT_TEST(fault_stress, all_at_once_leaves_everything_in_order)
 {
     static const char *const policies[] = {"once", "hold"};
     for (u64 seed = 1; seed <= 4 && !ktest_has_failed(); seed++) {

@@ -62,7 +62,7 @@ static struct page *begin_inserting(struct fault_rig *rig, struct actor *reader)
  *                                           inserts the page, reads it, maps it
  *   drops its reference
  */
-KTEST(races, a_late_lookup_of_a_reused_frame_costs_no_reference)
+FAULT_TEST(races, a_late_lookup_of_a_reused_frame_costs_no_reference)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -102,7 +102,7 @@ static void lock_and_unlock(void *arg)
  *                                gives its frame up
  *   must be woken
  */
-KTEST(races, a_frame_that_came_too_late_wakes_who_waits_for_it)
+FAULT_TEST(races, a_frame_that_came_too_late_wakes_who_waits_for_it)
 {
     struct fault_rig rig;
     struct actor first = {0}, second = {.addr = rig_addr(PAGE)};
@@ -179,7 +179,7 @@ KTEST(races, a_cache_ends_only_when_reclaim_has_left_it)
  *                                           drops the page
  *   looks it up: absent, reads it again, for ever
  */
-KTEST(races, a_fault_that_keeps_its_lock_is_not_robbed_of_its_page)
+FAULT_TEST(races, a_fault_that_keeps_its_lock_is_not_robbed_of_its_page)
 {
     struct fault_rig rig;
     struct actor reader = {0};
@@ -213,7 +213,7 @@ static void act_drop(struct actor *actor)
  *                                 stores through its map, unmaps
  *   must see that it is dirty
  */
-KTEST(races, a_page_that_becomes_dirty_is_not_dropped)
+FAULT_TEST(races, a_page_that_becomes_dirty_is_not_dropped)
 {
     struct fault_rig rig;
     struct actor drop = {0};
@@ -236,7 +236,7 @@ KTEST(races, a_page_that_becomes_dirty_is_not_dropped)
 }
 
 /* A store past the end of the file, in its last page, does not become the file's when it grows. */
-KTEST(races, a_store_past_the_end_is_gone_when_the_file_grows)
+FAULT_TEST(races, a_store_past_the_end_is_gone_when_the_file_grows)
 {
     struct fault_rig rig;
     struct actor store = {.addr = rig_addr(PAGE) + 512, .write = true, .argument = 42};
@@ -264,7 +264,7 @@ KTEST(races, a_store_past_the_end_is_gone_when_the_file_grows)
  *                                                      page 3 is absent: waits for invalidate_lock
  *                                                      is killed: ends, though the disk still holds page 5
  */
-KTEST(races, killed_while_a_punch_waits_for_the_disk_is_gone_before_it)
+FAULT_TEST(races, killed_while_a_punch_waits_for_the_disk_is_gone_before_it)
 {
     struct fault_rig rig;
     struct actor a = {0}, punch = {.argument = PAGE}, b = {.addr = rig_addr(3)};
@@ -350,7 +350,7 @@ static void touch_with_failure(u64 which, u64 addr, bool write, u32 share)
     rig_end(&rig);
 }
 
-KTEST(races, each_allocation_of_a_fault_may_fail_while_there_is_something_to_reclaim)
+FAULT_TEST(races, each_allocation_of_a_fault_may_fail_while_there_is_something_to_reclaim)
 {
     for (u64 which = 0; which < 6 && !ktest_has_failed(); which++) {
         touch_with_failure(which, ANON_ADDR, false, MAP_SHARED);
