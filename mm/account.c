@@ -25,38 +25,89 @@ static PERCPU(struct task_fault_counters, system_faults);
         percpu_this(system_faults)->field += (n); \
     } while (0)
 
-/* One rule of vm.account: does the finished fault count as major, as minor, as neither? */
-struct account_rule {
-    const char *name;
-    void (*count)(const struct fault *f, u32 *major, u32 *minor);
+/* What one fault adds to the numbers that programs are shown. */
+struct account_shown {
+    s32 major, minor;        /* getrusage, /proc/PID/stat */
+    u32 pgfault, pgmajfault; /* /proc/vmstat */
 };
 
-static void count_faultline(const struct fault *f, u32 *major, u32 *minor)
+/* One rule of vm.account: a pure function of the finished fault. */
+struct account_rule {
+    const char *name;
+    struct account_shown (*count)(const struct fault *f);
+};
+
+static struct account_shown count_faultline(const struct fault *f)
 {
-    *major = f->outcome == FAULT_DONE && f->slept;
-    *minor = f->outcome == FAULT_DONE && !f->slept;
+    bool is_done = f->outcome == FAULT_DONE;
+    return (struct account_shown){
+        .major = is_done && f->slept,
+        .minor = is_done && !f->slept,
+        .pgfault = is_done,
+        .pgmajfault = is_done && f->slept,
+    };
 }
 
-/* Linux 6.12: once for each fault; major if the page was absent at the first look, or at a second retry. Populating: minor. */
-static void count_linux_6_12(const struct fault *f, u32 *major, u32 *minor)
+static bool was_refused(const struct fault *f)
 {
-    bool is_major = !(f->flags & FAULT_FLAG_POPULATE) && (f->absent || f->retries > 1);
-    *major = f->outcome == FAULT_DONE && is_major;
-    *minor = f->outcome == FAULT_DONE && !is_major;
+    return f->outcome == FAULT_SIGSEGV_MAPERR || f->outcome == FAULT_SIGSEGV_ACCERR;
 }
 
-/* Linux 6.1: major if the page was absent or the fault was retried at all. */
-static void count_linux_6_1(const struct fault *f, u32 *major, u32 *minor)
+/* Attempts that got past mapping and permission: only the last one can have been refused. */
+static u32 attempts_past_checks(const struct fault *f)
 {
-    bool is_major = !(f->flags & FAULT_FLAG_POPULATE) && (f->absent || f->retries > 0);
-    *major = f->outcome == FAULT_DONE && is_major;
-    *minor = f->outcome == FAULT_DONE && !is_major;
+    return f->retries + (was_refused(f) ? 0 : 1);
+}
+
+/* Populating calls have no major faults, whatever the disk had to do. */
+static struct account_shown count_linux(const struct fault *f, u32 pgfault, bool is_major)
+{
+    bool is_done = f->outcome == FAULT_DONE;
+    is_major &= !(f->flags & FAULT_FLAG_POPULATE);
+    return (struct account_shown){
+        .major = is_done && is_major,
+        .minor = is_done && !is_major,
+        .pgfault = pgfault,
+        .pgmajfault = f->absent_looks,
+    };
+}
+
+/* pgfault once for each fault that completed, well or not; major: absent at the first look, or retried twice. */
+static struct account_shown count_linux_6_12(const struct fault *f)
+{
+    return count_linux(f, !was_refused(f) && f->outcome != FAULT_KILLED,
+                       f->absent || f->retries > 1);
+}
+
+/* pgfault once for each attempt; major: absent, or retried at all. */
+static struct account_shown count_linux_6_1(const struct fault *f)
+{
+    return count_linux(f, attempts_past_checks(f), f->absent || f->retries > 0);
+}
+
+/*
+ * The repair of 2009: a retry adds a major and takes a minor off, in the hope that the last attempt will add that minor
+ * again. Where it does not, because the mapping is gone, the minor count has gone down for nothing, below zero even;
+ * where the last attempt waits, too, the fault counts as two majors.
+ */
+static struct account_shown count_linux_2009(const struct fault *f)
+{
+    bool is_done = f->outcome == FAULT_DONE;
+    bool last_waited = f->retries > 0 ? f->slept_again : f->slept;
+    s32 retries = (s32)f->retries;
+    return (struct account_shown){
+        .major = retries + (is_done && last_waited),
+        .minor = -retries + (is_done && !last_waited),
+        .pgfault = attempts_past_checks(f),
+        .pgmajfault = f->absent_looks,
+    };
 }
 
 static const struct account_rule rules[] = {
     {"faultline", count_faultline},
     {"linux-6.12", count_linux_6_12},
     {"linux-6.1", count_linux_6_1},
+    {"linux-2009", count_linux_2009},
 };
 static const struct account_rule *rule = &rules[0];
 
@@ -139,7 +190,6 @@ static enum fault_reason reason_of(const struct fault *f)
 
 void account_fault_end(struct fault *f, enum fault_result result)
 {
-    u32 major, minor;
     f->outcome = result;
     task_current()->fault = f->outer;
     count_outcome(f);
@@ -150,9 +200,11 @@ void account_fault_end(struct fault *f, enum fault_result result)
     }
     if (f->kept_lock_across_io)
         COUNT(lock_across_io, 1);
-    rule->count(f, &major, &minor);
-    COUNT(shown_major, major);
-    COUNT(shown_minor, minor);
+    struct account_shown shown = rule->count(f);
+    COUNT(shown_major, (u64)shown.major);
+    COUNT(shown_minor, (u64)shown.minor);
+    COUNT(shown_pgfault, shown.pgfault);
+    COUNT(shown_pgmajfault, shown.pgmajfault);
     TRACE("fault_end addr=%lx outcome=%lu retries=%lu slept=%lu", f->addr, result, f->retries,
           f->slept);
 }

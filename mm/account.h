@@ -7,13 +7,6 @@
 #include "kernel/sched/task.h"
 #include "mm/fault.h"
 
-enum fault_account_rule {
-    ACCOUNT_FAULTLINE,
-    ACCOUNT_LINUX_6_12,
-    ACCOUNT_LINUX_6_1,
-    ACCOUNT_LINUX_2009
-};
-
 /* At the trap (started is counted), at each restart, and at the end. */
 void account_fault_begin(struct fault *f);
 void account_fault_retry(struct fault *f);

@@ -53,9 +53,16 @@ static bool vma_allows_read(const struct vma *vma)
     return vma->prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
+/* A debugger may write to what the program itself only reads, if it is private. */
+static bool vma_allows_write(const struct fault *f)
+{
+    bool is_forced = (f->flags & FAULT_FLAG_FORCE) && !(f->vma->flags & VMA_SHARED);
+    return (f->vma->prot & PROT_WRITE) || (is_forced && f->vma->prot != PROT_NONE);
+}
+
 static enum fault_result check_access(const struct fault *f)
 {
-    bool allowed = f->access == FAULT_WRITE  ? f->vma->prot & PROT_WRITE
+    bool allowed = f->access == FAULT_WRITE  ? vma_allows_write(f)
                    : f->access == FAULT_EXEC ? f->vma->prot & PROT_EXEC
                                              : vma_allows_read(f->vma);
     return allowed ? FAULT_DONE : FAULT_SIGSEGV_ACCERR;

@@ -48,6 +48,7 @@ enum fault_flag {
     FAULT_FLAG_USER = 1u << 0,      /* by the program; else by the kernel on user memory */
     FAULT_FLAG_POPULATE = 1u << 1,  /* by a populating call: no trap behind it */
     FAULT_FLAG_KEEP_LOCK = 1u << 2, /* the lock is kept across I/O, whatever vm.fault_retry says */
+    FAULT_FLAG_FORCE = 1u << 3,     /* a debugger's write: private memory gets a page of its own */
 };
 
 /* The context handed down. A callee adds to it; it never keeps it. */
@@ -68,7 +69,9 @@ struct fault {
     u32 retries;
     bool looked;       /* the first look at the page cache is over: marks and hits count no more */
     bool absent;       /* page absent at the first look */
+    u32 absent_looks;  /* looks, of every attempt, that found it absent */
     bool slept;        /* for the page's data, in any attempt */
+    bool slept_again;  /* ... in an attempt after the first */
     bool started_read; /* this fault inserted the page and asked the disk */
     bool reread;       /* the one read-again of a failed page is spent */
     bool kept_lock_across_io;

@@ -28,14 +28,15 @@ static struct readahead_call make_call(const struct fault *f)
 }
 
 /*
- * The page is not there: ask the disk, after letting go, and wait.
+ * The page is not there: ask the disk, after letting go, and wait. A file in memory has no disk: the lock is kept.
  * => RETRY, DONE (lock kept: look again), KILLED, OOM
  */
 static enum fault_result read_absent(struct fault *f)
 {
     struct readahead_call call = make_call(f);
     struct page_cache *cache = f->vma->file->cache;
-    struct mapped_file *let_go = fault_may_let_go(f) ? fault_let_go(f) : NULL;
+    bool may_let_go = !cache->ops->is_memory && fault_may_let_go(f);
+    struct mapped_file *let_go = may_let_go ? fault_let_go(f) : NULL;
 
     readahead_on_fault_miss(&call);
     f->started_read |= call.started;
@@ -126,7 +127,10 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
         f->looked = true;
         fault_note_restart_lookup(f, page);
         if (!page) {
-            f->absent |= first_look;
+            if (!cache->ops->is_memory) {
+                f->absent |= first_look;
+                f->absent_looks++;
+            }
             result = read_absent(f);
             if (result != FAULT_DONE)
                 return result;

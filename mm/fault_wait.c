@@ -34,6 +34,7 @@ static int sleep_for_page(struct fault *f, struct page *page)
     int error = page_wait_unlocked(page, &slept);
     if (slept && was_read) {
         f->slept = true;
+        f->slept_again |= f->attempt > 0;
         f->wait_ns += clock_ns() - begin;
         if (f->locked)
             f->kept_lock_across_io = true;

@@ -35,6 +35,8 @@ struct page_cache_ops {
     void (*read_pages)(struct page_cache *cache, struct page **pages, unsigned n, bool readahead);
     /* Optional: a locked page has just left the cache (not by reclaim). For owners that count their pages. Never sleeps. */
     void (*page_removed)(struct page_cache *cache, struct page *page);
+    bool
+        is_memory; /* an absent page is made, not read: to find it absent says nothing about a disk */
 };
 
 struct page_cache {

@@ -253,6 +253,27 @@ int gate_fail(struct block_device *device, u64 first_sector, u64 last_sector, in
     return rule_add(device, first_sector, last_sector, error, count);
 }
 
+bool gate_failing(struct block_device *device, unsigned index, u64 *first, u64 *last)
+{
+    struct gate *gate = atomic_load(&device->gate);
+    bool is_found = false, irqs_on;
+
+    if (!gate)
+        return false;
+    irqs_on = spin_lock_irq(&gate->lock);
+    for (u32 i = 0; i < gate->n_rules && !is_found; i++) {
+        const struct gate_rule *rule = &gate->rules[gate->rule_order[i]];
+
+        if (!rule->error || index-- > 0)
+            continue;
+        *first = rule->first;
+        *last = rule->last;
+        is_found = true;
+    }
+    spin_unlock_irq(&gate->lock, irqs_on);
+    return is_found;
+}
+
 /* ---- Passing, holding, releasing ---- */
 
 static void gate_log_locked(struct gate *gate, const struct block_request *request)

@@ -56,6 +56,9 @@ int gate_hold(struct block_device *device, u64 first_sector, u64 last_sector, u3
  * instead of passing them to the driver; the delay model applies to them too. => as gate_hold */
 int gate_fail(struct block_device *device, u64 first_sector, u64 last_sector, int error, u32 count);
 
+/* The failing range number `index` (0 = oldest). => whether there is one */
+bool gate_failing(struct block_device *device, unsigned index, u64 *first, u64 *last);
+
 unsigned gate_held(struct block_device *device);                     /* requests held now */
 void gate_wait_held(struct block_device *device, unsigned at_least); /* sleeps until so many are */
 /* Lets the held request number `index` (0 = oldest) go on. => 0 or -ENOENT */

@@ -35,8 +35,8 @@ static void put_faults(struct text_out *out, const struct task_fault_counters *f
 {
     size_t room;
 
-    put_counter(out, "pgfault", faults->shown_minor + faults->shown_major);
-    put_counter(out, "pgmajfault", faults->shown_major);
+    put_counter(out, "pgfault", faults->shown_pgfault);
+    put_counter(out, "pgmajfault", faults->shown_pgmajfault);
     room = text_out_room(out);
     out->len += account_format(faults, "fault_", room ? out->buf + out->len : NULL, room);
 }

@@ -6,6 +6,7 @@
  *     queue/read_ahead_kb                              0 … 4096, for files opened from then on
  *     queue/max_sectors_kb, queue/logical_block_size
  *     gate/latency_ns, gate/per_request_ns, gate/bandwidth    see drivers/block/gate.h
+ *     gate/fail                                        bad sectors: see store_fail
  *
  * One table of files; each disk gets a copy of it with the disk as argument.
  */
@@ -127,6 +128,54 @@ DELAY_FILE(latency_ns)
 DELAY_FILE(per_request_ns)
 DELAY_FILE(bandwidth)
 
+/* ---- Bad sectors ---- */
+
+static int take_sector(const char **cursor, u64 *sector)
+{
+    char word[32];
+
+    if (cmdline_next_word(cursor, word, sizeof(word)) != 1)
+        return -EINVAL;
+    return parse_u64(word, PARSE_WHOLE_STRING, 10, sector) ? -EINVAL : 0;
+}
+
+/*
+ * "FIRST LAST": requests that touch one of these sectors fail with EIO from now on; several writes
+ * add up, to GATE_MAX_RULES ranges. "none": all sectors are good again.
+ */
+static int store_fail(void *arg, const char *text, size_t len)
+{
+    struct block_device *device = arg;
+    char line[64];
+    const char *cursor = line;
+    u64 first, last;
+
+    if (len >= sizeof(line))
+        return -EINVAL;
+    memcpy(line, text, len);
+    line[len] = '\0';
+    if (len && line[len - 1] == '\n')
+        line[len - 1] = '\0';
+    if (strcmp(line, "none") == 0) {
+        gate_open(device);
+        return 0;
+    }
+    if (take_sector(&cursor, &first) || take_sector(&cursor, &last) || *cursor || first > last ||
+        last >= device->sectors)
+        return -EINVAL;
+    return gate_fail(device, first, last, -EIO, 0);
+}
+
+static size_t show_fail(void *arg, char *buf, size_t size)
+{
+    struct text_out out = {buf, size, 0};
+    u64 first, last;
+
+    for (unsigned i = 0; gate_failing(arg, i, &first, &last); i++)
+        text_out_put(&out, "%lu %lu\n", first, last);
+    return out.len;
+}
+
 /* ---- The tables, and their copies for each disk ---- */
 
 /* Paths are completed by what comes in front of them. */
@@ -141,6 +190,7 @@ static const struct text_file disk_files[] = {
     {.path = "gate/latency_ns", .show = show_latency_ns, .store = store_latency_ns},
     {.path = "gate/per_request_ns", .show = show_per_request_ns, .store = store_per_request_ns},
     {.path = "gate/bandwidth", .show = show_bandwidth, .store = store_bandwidth},
+    {.path = "gate/fail", .show = show_fail, .store = store_fail},
 };
 static const struct text_file bdi_files[] = {
     {.path = "read_ahead_kb", .show = show_read_ahead_kb, .store = store_read_ahead_kb},

@@ -52,6 +52,7 @@ static void page_removed(struct page_cache *cache, struct page *page)
 const struct page_cache_ops tmpfs_cache_ops = {
     .read_pages = read_pages,
     .page_removed = page_removed,
+    .is_memory = true,
 };
 
 /* => 0 with a reference, the page is filled and unlocked; -EEXIST, -ENOMEM */

@@ -36,12 +36,14 @@ SMAP_SITES_BEGIN(uaccess_smap_sites)
 /*
  * size_t uaccess_copy_in(void *kernel_dst, u64 user_src, size_t n)
  * size_t uaccess_copy_out(u64 user_dst, const void *kernel_src, size_t n)
- * Words, then bytes. Where a word faults, bytes go on up to the very one that is missing.
+ * Words, then bytes. Where a word faults that reaches into the next page, bytes go on up to the very
+ * one that is missing; any other word is missing from its first byte on, and is not tried again: one
+ * access is one fault.
  */
-    .globl uaccess_copy_out
-    .type uaccess_copy_out, @function
-function uaccess_copy_in
-uaccess_copy_out:
+.equ LAST_WORD_OF_PAGE, 4096 - 8
+
+.macro copy_function name, user
+function \name
     movq %rdx, %rcx
     shrq $3, %rcx
     andl $7, %edx
@@ -53,11 +55,18 @@ uaccess_copy_out:
     movq %rcx, %rax
     ret
 4:  leaq (%rdx, %rcx, 8), %rcx
-    jmp 2b
+    movl \user, %eax
+    andl $4095, %eax
+    cmpl $LAST_WORD_OF_PAGE, %eax
+    ja 2b
+    jmp 3b
     may_fault 1b, 4b
     may_fault 2b, 3b
-end_function uaccess_copy_in
-    .size uaccess_copy_out, . - uaccess_copy_out
+end_function \name
+.endm
+
+copy_function uaccess_copy_in, %esi
+copy_function uaccess_copy_out, %edi
 
 /* size_t uaccess_clear(u64 user_dst, size_t n) */
 function uaccess_clear
@@ -74,7 +83,11 @@ function uaccess_clear
     movq %rcx, %rax
     ret
 4:  leaq (%rdx, %rcx, 8), %rcx
-    jmp 2b
+    movl %edi, %esi
+    andl $4095, %esi
+    cmpl $LAST_WORD_OF_PAGE, %esi
+    ja 2b
+    jmp 3b
     may_fault 1b, 4b
     may_fault 2b, 3b
 end_function uaccess_clear

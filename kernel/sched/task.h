@@ -35,8 +35,10 @@ struct task_fault_counters {
     u64 started, major, minor, sigbus, sigsegv, oom, killed, attempts, retries, retry_misses;
     u64 reason[10]; /* enum fault_reason of mm/fault.h */
     u64 waits, wait_ns, lock_across_io;
-    u64 fallback[4];              /* enum fault_fallback of mm/fault.h */
-    u64 shown_major, shown_minor; /* as vm.account counts */
+    u64 fallback[4]; /* enum fault_fallback of mm/fault.h */
+    /* As vm.account counts; modulo 2^64, since linux-2009 goes below zero. */
+    u64 shown_major, shown_minor;
+    u64 shown_pgfault, shown_pgmajfault;
 };
 
 struct task {

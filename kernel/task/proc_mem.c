@@ -4,8 +4,9 @@
  *
  * A page that is not there is faulted in as by the process itself, but for one thing: the lock of
  * its address space is kept while the disk is waited for, so that what is read is what was asked
- * for, however the process changes its map meanwhile. What the process may not access cannot be
- * accessed here either.
+ * for, however the process changes its map meanwhile. Private memory that the process may only read
+ * can be written here, as a debugger does for its breakpoints: it gets a page of its own then. What
+ * the process may not access otherwise cannot be accessed here either.
  */
 #include "kernel/task/proc_memory.h"
 #include "kernel/task/process.h"
@@ -47,6 +48,15 @@ static void copy(char *page, char *buf, size_t n, bool is_write)
         memcpy(buf, page, n);
 }
 
+/* By the entry; or a page of the process's own, which nobody else can see. pt_lock held. */
+static bool may_write(pte_t pte)
+{
+    const struct page *page = pte_page(pte);
+
+    return (pte & PTE_WRITE) ||
+           (!(pte & PTE_ZERO_PAGE) && page_has(page, PAGE_ANON) && atomic_load(&page->refs) == 1);
+}
+
 /* Copies within one page, if its entry allows it now. => whether it did */
 static bool copy_if_present(struct mm *mm, u64 addr, char *buf, size_t n, bool is_write)
 {
@@ -56,7 +66,7 @@ static bool copy_if_present(struct mm *mm, u64 addr, char *buf, size_t n, bool i
     rwsem_read_lock(&mm->mmap_lock);
     pt_lock(&mm->space);
     pte = pt_find(&mm->space, addr);
-    if (pte && pte_is_present(*pte) && (!is_write || (*pte & PTE_WRITE))) {
+    if (pte && pte_is_present(*pte) && (!is_write || may_write(*pte))) {
         if (is_write)
             *pte |= PTE_DIRTY | PTE_ACCESSED;
         copy((char *)page_virt(pte_page(*pte)) + addr % PAGE_SIZE, buf, n, is_write);
@@ -77,7 +87,8 @@ static int access_page(struct mm *mm, u64 addr, char *buf, size_t n, bool is_wri
 
         if (copy_if_present(mm, addr, buf, n, is_write))
             return 0;
-        result = fault_user(mm, addr, access, FAULT_FLAG_POPULATE | FAULT_FLAG_KEEP_LOCK);
+        result = fault_user(mm, addr, access,
+                            FAULT_FLAG_POPULATE | FAULT_FLAG_KEEP_LOCK | FAULT_FLAG_FORCE);
         if (result != FAULT_DONE)
             return result == FAULT_KILLED ? -EINTR : -EIO;
     }
