@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,7 +35,7 @@
 #define PAGE            4096UL
 #define FILE_PAGES      8192
 #define READ_WRITE      (PROT_READ | PROT_WRITE)
-#define LINUX_AROUND    "/sys/kernel/debug/fault_around_bytes"
+#define LINUX_DEBUG     "/sys/kernel/debug"
 #define BAD_PAGE        50
 #define COLD_STORE_PAGE 4000
 #define COLD_WRITE_PAGE 4500
@@ -357,8 +358,10 @@ static void prepare(const char *path)
         die(path);
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGBUS, &action, NULL);
-    if (knobs_set(&knobs, KNOB_MAP_AROUND, "4096"))
-        knobs_set(&knobs, LINUX_AROUND, "4096");
+    if (knobs_set(&knobs, KNOB_MAP_AROUND, "4096")) {
+        mount("debugfs", LINUX_DEBUG, "debugfs", 0, NULL);
+        knobs_set(&knobs, LINUX_DEBUG "/fault_around_bytes", "4096");
+    }
     if (resident_drop(fd, 0, 0, 500) > 0)
         printf("%s: could not be dropped\n", path);
     close(fd);

@@ -73,3 +73,19 @@ def test_the_two_kernels_differ_where_a_read_is_waited_for():
     differing = {name for name in old if old[name] != new[name]}
     assert {"file read cold", "file read on marker pg24", "ioerr neighbour 51"} <= differing
     assert "anon write after read" not in differing
+
+
+@pytest.mark.long
+def test_linux_itself_counts_so():
+    """The steps are what their names say: on Debian's Linux 6.12 they count what it has counted."""
+    made = subprocess.run(["make", "-s", "linux"], cwd=harness.ROOT, capture_output=True,
+                          text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"no Linux to compare with: {made.stderr}")
+    done = subprocess.run([os.path.join(harness.ROOT, "tools", "linux"), "--disk", harness.SMALL,
+                           "--", "/tests/accounting", FILE, "/tmp/scratch"], capture_output=True,
+                          text=True, check=False, timeout=200)
+    got = steps(done.stdout)
+    assert got.pop("warm-up")
+    assert got == {name: counts for name, counts in expected("6.12").items()
+                   if not name.startswith("ioerr")}
