@@ -24,6 +24,7 @@ static void file_release(struct mapped_file *mapped)
     if (file->ops->close)
         file->ops->close(file);
     inode_put(file->inode);
+    readahead_end(&file->mapped.readahead);
     kfree(file);
     file_uncount();
 }

@@ -24,6 +24,7 @@ static LOCK_CLASS(readahead_lock_class, "readahead");
 
 static const struct readahead_policy *const policies[] = {
     &readahead_ondemand,
+    &readahead_stream,
     &readahead_around,
     &readahead_none,
 };
@@ -50,6 +51,25 @@ void readahead_init(struct readahead *ra, const struct page_cache *cache)
     *ra =
         (struct readahead){.prev_bytes = READAHEAD_NONE_YET, .max_pages = readahead_window(cache)};
     spin_init(&ra->lock, &readahead_lock_class);
+}
+
+void readahead_end(struct readahead *ra)
+{
+    kfree(ra->state);
+    ra->state = NULL;
+}
+
+void *readahead_lock_state(struct readahead *ra, const struct readahead_policy *owner)
+{
+    spin_lock(&ra->lock);
+    if (ra->state_of != owner) {
+        kfree(ra->state);
+        ra->state = NULL;
+        ra->state_of = owner;
+    }
+    if (!ra->state)
+        ra->state = kzalloc(owner->state_bytes);
+    return ra->state;
 }
 
 u32 readahead_window(const struct page_cache *cache)
@@ -103,8 +123,12 @@ void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pa
                                   .index = first,
                                   .wanted_pages = n_pages,
                                   .access = first};
+    void (*willneed)(struct readahead_call *) = READ_ONCE(policy)->willneed;
     u64 limit = MAX(file->cache->max_request_pages, file->readahead.max_pages);
-    readahead_submit(&call, first, MIN(n_pages, limit), READAHEAD_NO_MARK);
+    if (willneed)
+        willneed(&call);
+    else
+        readahead_submit(&call, first, MIN(n_pages, limit), READAHEAD_NO_MARK);
 }
 
 /* Logs the pages of the run that were read from disk: each stretch between holes is a window. */

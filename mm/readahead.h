@@ -31,6 +31,8 @@ struct readahead {
     u32 max_pages;   /* the window, taken at open; doubled by POSIX_FADV_SEQUENTIAL */
     bool advised_random, advised_sequential; /* of the descriptor */
     u64 windows, window_pages; /* read from the disk for this open file, since it was opened */
+    void *state;               /* of the policy that has needed one; readahead_lock_state() */
+    const struct readahead_policy *state_of;
 };
 
 enum readahead_kind { READAHEAD_FAULT, READAHEAD_READ, READAHEAD_ADVICE };
@@ -51,6 +53,7 @@ struct readahead_call {
 /* A policy: one file mm/readahead_<name>.c, one line in the table of mm/readahead.c. All may sleep. */
 struct readahead_policy {
     const char *name;
+    size_t state_bytes; /* of its own state for each open file; 0: struct readahead is enough */
     void (*fault_miss)(
         struct readahead_call *call); /* page absent: must at least read call->index */
     void (*fault_mark)(
@@ -59,9 +62,18 @@ struct readahead_policy {
         struct readahead *ra); /* first attempt found the page unlocked and up to date */
     void (*read_miss)(struct readahead_call *call);
     void (*read_mark)(struct readahead_call *call);
+    /* Optional: WILLNEED for [index, index + wanted_pages). Without it one request as large as the device takes. */
+    void (*willneed)(struct readahead_call *call);
 };
 
 void readahead_init(struct readahead *ra, const struct page_cache *cache); /* at open */
+void readahead_end(struct readahead *ra); /* at close: nobody uses the file any more */
+
+/*
+ * For policies: takes ra->lock. => the policy's own state for this open file (zeros when new; another policy's is dropped),
+ * to be used until the lock is released; NULL when out of memory, with the lock held all the same.
+ */
+void *readahead_lock_state(struct readahead *ra, const struct readahead_policy *policy);
 
 u32 readahead_window(const struct page_cache *cache); /* pages, by the device's knob now */
 

@@ -9,6 +9,7 @@
 extern const struct readahead_policy readahead_none;
 extern const struct readahead_policy readahead_around;
 extern const struct readahead_policy readahead_ondemand;
+extern const struct readahead_policy readahead_stream;
 
 /* The read() half of `ondemand`, which `around` shares: the kernel of 2007 had it too. */
 void readahead_ondemand_read_miss(struct readahead_call *call);
