@@ -30,6 +30,7 @@ static const struct option options[] = {
     {"init=", .text = &cmdline.init},
     {"ktest=", .text = &cmdline.ktest},
     {"ktest.after=", .text = &cmdline.ktest_after},
+    {"ktest.seeds=", .number = &cmdline.ktest_seeds},
     {"root=", .text = &cmdline.root},
     {"console=", .text = &cmdline.console},
     {"console.rows=", .number = &cmdline.console_rows},

@@ -108,6 +108,7 @@ static enum fault_result attempt(struct fault *f)
     enum fault_result result = fault_lock_vma(f);
     if (result != FAULT_DONE)
         return result;
+    SYNC_POINT(fault_vma_locked);
     result = check_access(f);
     if (result == FAULT_DONE)
         result = handle(f);
