@@ -161,8 +161,11 @@ static unsigned wrong_counts(struct mm *child)
     test_mm_attach(child);
     for (u64 i = 0; i < THREADS; i++) {
         u64 first = 0, second = 0;
-        wrong += !load(part_addr(i, 0), &first) || !load(COUNTS + i * PAGE_SIZE, &second) ||
-                 second > first || first - second > 1;
+        bool is_right = load(part_addr(i, 0), &first) && load(COUNTS + i * PAGE_SIZE, &second) &&
+                        second <= first && first - second <= 1;
+        if (!is_right)
+            ktest_note("a child has counts %lu and %lu of thread %lu", first, second, i);
+        wrong += !is_right;
     }
     test_mm_attach(mine);
     return wrong;
@@ -171,10 +174,16 @@ static unsigned wrong_counts(struct mm *child)
 static unsigned fork_and_look(struct mm *mm)
 {
     struct mm *child;
-    if (mm_fork(mm, &child))
+    int error = mm_fork(mm, &child);
+    if (error) {
+        ktest_note("fork: %d", error);
         return 1;
+    }
     unsigned wrong = wrong_counts(child);
-    wrong += mm_check(child) != NULL;
+    const char *complaint = mm_check(child);
+    if (complaint)
+        ktest_note("a child: %s", complaint);
+    wrong += complaint != NULL;
     mm_put(child);
     return wrong;
 }
