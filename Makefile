@@ -132,7 +132,8 @@ $(eval $(call KERNEL_RULES,debug))
 USER_CFLAGS := -static -no-pie -fno-pie -O2 -g -Wall -Wextra -Werror -std=gnu17 -I.
 USER_LIB     := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/lib/*.c))
 USER_BIN     := $(patsubst %.c,$(BUILD)/%,$(wildcard user/*.c))
-USER_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/user/*.c))
+USER_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/user/*.c)) $(BUILD)/tests/user/mmfuzz
+MMFUZZ       := $(wildcard tests/user/mmfuzz/*.c)
 
 $(BUILD)/user/lib/%.o: user/lib/%.c $(BUILD)/user/flags
 	$(call say,MUSL,$<)
@@ -148,6 +149,11 @@ $(BUILD)/tests/user/%: tests/user/%.c $(USER_LIB) $(BUILD)/user/flags
 	$(call say,MUSL,$<)
 	@mkdir -p $(@D)
 	$(Q)$(MUSLCC) $(USER_CFLAGS) -MMD -MP -MF $@.d -MT $@ $< $(USER_LIB) -o $@
+
+$(BUILD)/tests/user/mmfuzz: $(MMFUZZ) $(wildcard tests/user/mmfuzz/*.h) $(BUILD)/user/flags
+	$(call say,MUSL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(MUSLCC) $(USER_CFLAGS) $(MMFUZZ) -o $@
 
 $(BUILD)/user/flags: FORCE
 	@$(call write-if-changed,$@,$(MUSLCC) $(USER_CFLAGS) $(USER_LIB))
@@ -305,5 +311,5 @@ $(BUILD)/compile_commands.json: tools/compile_commands.py $(BUILD)/$(FLAVOUR)/fl
     $(BUILD)/$(FLAVOUR)/objects $(BUILD)/user/flags $(BUILD)/user/names
 	$(Q)$(PYTHON) tools/compile_commands.py >$@ \
 	    "$(CC) $(KERNEL_CFLAGS) $($(FLAVOUR)_FLAGS)" $(KERNEL_C) \
-	    -- "$(MUSLCC) $(USER_CFLAGS)" $(wildcard user/*.c user/lib/*.c tests/user/*.c) \
+	    -- "$(MUSLCC) $(USER_CFLAGS)" $(wildcard user/*.c user/lib/*.c tests/user/*.c) $(MMFUZZ) \
 	    -- "$(HOSTCC) $(HOST_CFLAGS)" $(wildcard tests/host/*.c)
