@@ -43,6 +43,7 @@ static const struct option options[] = {
     {"gate.per_request_ns=", .number = &cmdline.gate_per_request_ns},
     {"gate.bandwidth=", .number = &cmdline.gate_bandwidth},
     {"read_ahead_kb=", .number = &cmdline.read_ahead_kb},
+    {"hugepages=", .number = &cmdline.hugepages},
 };
 
 /* Numbers are read when the word is used, after the log works: a bad one is reported, and the default stays. */

@@ -24,6 +24,7 @@ struct cmdline {
     u64 sync_seed;
     u64 gate_latency_ns, gate_per_request_ns, gate_bandwidth;
     u64 read_ahead_kb; /* ~0: not given */
+    u64 hugepages;     /* pages of 2 MiB put aside at boot */
 };
 
 /*

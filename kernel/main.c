@@ -26,6 +26,7 @@
 #include "mm/core/frames.h"
 #include "mm/core/page_table.h"
 #include "mm/core/slab.h"
+#include "mm/huge_pool.h"
 #include "mm/page_cache.h"
 #include "mm/vma.h"
 #include "tests/kernel/ktest.h"
@@ -160,6 +161,7 @@ static void start(void *arg)
     disks_init(boot_info);
     page_cache_rooms_init();
     mm_rooms_init();
+    huge_pool_resize(cmdline.hugepages);
     cmdline_apply_knobs();
     files_init();
     if (cmdline.ktest)

@@ -85,6 +85,8 @@ static bool entry_serves(const struct fault *f, pte_t pte)
 
 static enum fault_result handle(struct fault *f)
 {
+    if (f->vma->flags & VMA_HUGETLB)
+        return fault_huge(f);
     for (;;) {
         pte_t pte = look_at_entry(f);
         if (entry_serves(f, pte)) {

@@ -101,6 +101,7 @@ bool fault_may_let_go(const struct fault *f);
 /* Handlers by kind of VMA; lock held on entry, and on return unless they say RETRY or KILLED after letting go (f->locked tells). */
 enum fault_result fault_anon(struct fault *f);
 enum fault_result fault_file(struct fault *f);
+enum fault_result fault_huge(struct fault *f); /* every fault on a VMA_HUGETLB area */
 /* A write to a present, write-protected entry: copy on write, first write to the zero page, or write-notify of a shared page. */
 enum fault_result fault_write_protected(struct fault *f);
 /*

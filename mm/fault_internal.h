@@ -34,6 +34,10 @@ bool fault_memory_was_freed(struct fault *f);
 
 void fault_anon_init(void); /* the shared zero page */
 
+/* mm/fault_huge.c ------------------------------------------------------------------------------- */
+
+void fault_huge_init(void);
+
 /* mm/fault_around.c ----------------------------------------------------------------------------- */
 
 /* Maps cached neighbours of f->addr. => true if the page at f->addr itself is mapped now. Lock held, not released. */

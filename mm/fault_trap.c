@@ -80,5 +80,6 @@ void fault_init(void (*signal)(struct trap_frame *frame, enum fault_result resul
     signal_program = signal;
     end_a_program = oom_kill;
     fault_anon_init();
+    fault_huge_init();
     trap_register(TRAP_PAGE_FAULT, page_fault_trap);
 }

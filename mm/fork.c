@@ -33,6 +33,7 @@
 #include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "mm/core/tlb.h"
+#include "mm/huge.h"
 #include "mm/lazy_free.h"
 #include "mm/reclaim.h"
 #include "mm/vma_internal.h"
@@ -131,7 +132,8 @@ static int share_pages_of(struct fork_work *work, const struct vma *vma)
         return 0;
     WRITE_ONCE(vma_find(work->child, vma->start)->owns_anon, true);
     tlb_batch_init(&work->batch, &work->parent->space);
-    int error = share_range(work, vma->start, vma->end);
+    int error =
+        vma_is_huge(vma) ? huge_fork(work->child, vma) : share_range(work, vma->start, vma->end);
     tlb_batch_flush(&work->batch);
     SYNC_POINT(fork_area_shared);
     return error;

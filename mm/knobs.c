@@ -9,6 +9,7 @@
 #include "lib/string.h"
 #include "mm/account.h"
 #include "mm/fault_lock.h"
+#include "mm/huge_pool.h"
 #include "mm/readahead.h"
 
 static bool never(const struct fault *f)
@@ -93,6 +94,39 @@ static void get_account(char *buf, size_t size)
     format_to(buf, size, "%s", account_rule_name());
 }
 
+/* vm.nr_hugepages: what is not surplus, as Linux shows it. */
+static int set_nr_hugepages(const char *value)
+{
+    u64 n;
+    if (parse_u64(value, strlen(value), 10, &n))
+        return -EINVAL;
+    huge_pool_resize(n);
+    return 0;
+}
+
+static void get_nr_hugepages(char *buf, size_t size)
+{
+    struct huge_pool_counts counts;
+    huge_pool_count(&counts);
+    format_to(buf, size, "%lu", counts.total - counts.surplus);
+}
+
+static int set_nr_overcommit_hugepages(const char *value)
+{
+    u64 n;
+    if (parse_u64(value, strlen(value), 10, &n))
+        return -EINVAL;
+    huge_pool_set_max_surplus(n);
+    return 0;
+}
+
+static void get_nr_overcommit_hugepages(char *buf, size_t size)
+{
+    struct huge_pool_counts counts;
+    huge_pool_count(&counts);
+    format_to(buf, size, "%lu", counts.max_surplus);
+}
+
 const struct knob knobs[] = {
     {"fault_retry", set_fault_retry, get_fault_retry},
     {"fault_lock", fault_lock_set_policy, get_fault_lock},
@@ -100,6 +134,8 @@ const struct knob knobs[] = {
     {"readahead", readahead_set_policy, get_readahead},
     {"map_around_bytes", set_map_around, get_map_around},
     {"account", account_set_rule, get_account},
+    {"nr_hugepages", set_nr_hugepages, get_nr_hugepages},
+    {"nr_overcommit_hugepages", set_nr_overcommit_hugepages, get_nr_overcommit_hugepages},
 };
 const unsigned knobs_count = ARRAY_SIZE(knobs);
 

@@ -10,6 +10,7 @@
  *                     each part as it was found
  */
 #include "lib/errno.h"
+#include "mm/huge.h"
 #include "mm/lazy_free.h"
 #include "mm/madvise_pages.h"
 #include "mm/mmap.h"
@@ -37,7 +38,7 @@ struct advice {
 static int read_ahead(struct mm *mm, const struct part *part)
 {
     (void)mm;
-    if (part->file)
+    if (part->file && !(part->flags & VMA_HUGETLB))
         readahead_advise_willneed(part->file, part->first, (part->end - part->start) >> PAGE_SHIFT);
     return 0;
 }
@@ -97,8 +98,10 @@ static const struct advice advices[] = {
      .refused_flags = VMA_LOCKED | VMA_SHARED,
      .refuses_files = true,
      .on_pages = lazy_free_mark},
-    {.number = MADV_COLD, .refused_flags = VMA_LOCKED, .on_pages = madvise_make_cold},
-    {.number = MADV_PAGEOUT, .refused_flags = VMA_LOCKED, .on_pages = madvise_page_out},
+    {.number = MADV_COLD, .refused_flags = VMA_LOCKED | VMA_HUGETLB, .on_pages = madvise_make_cold},
+    {.number = MADV_PAGEOUT,
+     .refused_flags = VMA_LOCKED | VMA_HUGETLB,
+     .on_pages = madvise_page_out},
 
     {.number = MADV_WILLNEED, .unlocked = read_ahead},
     {.number = MADV_REMOVE, .refused_flags = VMA_LOCKED, .unlocked = punch_hole},
@@ -145,6 +148,8 @@ static int advise_area(struct vma *vma, u64 start, u64 end, const struct advice 
         return -EINVAL;
     if (!advice->on_pages)
         return change_flags(vma, start, end, advice, dead);
+    if (vma_is_huge(vma)) /* MADV_DONTNEED: the others are refused */
+        return huge_dontneed(vma, start, end);
     advice->on_pages(vma, start, end);
     return 0;
 }

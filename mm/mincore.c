@@ -6,6 +6,7 @@
  */
 #include "lib/errno.h"
 #include "lib/string.h"
+#include "mm/huge.h"
 #include "mm/mmap.h"
 #include "mm/user_memory.h"
 #include "mm/vma_internal.h"
@@ -72,8 +73,11 @@ static int look_at_chunk(struct mm *mm, u64 start, u64 end, u8 *vec)
             break;
         }
         u64 part_end = MIN(vma->end, end);
-        note_entries(mm, start, part_end, &r);
-        if (vma->file)
+        if (vma_is_huge(vma))
+            huge_note_resident(vma, start, part_end, vec + ((start - r.start) >> PAGE_SHIFT));
+        else
+            note_entries(mm, start, part_end, &r);
+        if (vma->file && !vma_is_huge(vma))
             note_cached(vma, start, part_end, &r);
         start = part_end;
     }

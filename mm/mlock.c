@@ -6,6 +6,7 @@
  * locked area shows. No limit holds, as for root on Linux.
  */
 #include "lib/errno.h"
+#include "mm/huge.h"
 #include "mm/mmap.h"
 #include "mm/vma_internal.h"
 
@@ -14,7 +15,7 @@ static int set_flag(struct vma *vma, u64 start, u64 end, bool locked, struct lis
     u32 flags = locked ? vma->flags | VMA_LOCKED : vma->flags & ~VMA_LOCKED;
     struct vma_edit edit;
 
-    if (flags == vma->flags)
+    if (flags == vma->flags || vma_is_huge(vma)) /* huge pages are always locked */
         return 0;
     vma_edit_begin(&edit, vma->mm);
     int error = vma_edit_change(&edit, vma, start, end, vma->prot, flags);
@@ -69,7 +70,8 @@ static int populate_locked_areas(struct mm *mm, u64 start, u64 end, bool ignore_
         const struct vma *vma = vma_find_from(mm, start);
         u64 part_start = vma ? MIN(MAX(vma->start, start), end) : end,
             part_end = vma ? MIN(vma->end, end) : end;
-        bool is_locked = vma && (vma->flags & VMA_LOCKED), write = vma && wants_write(vma);
+        bool is_locked = vma && (vma->flags & (VMA_LOCKED | VMA_HUGETLB)),
+             write = vma && wants_write(vma);
         rwsem_read_unlock(&mm->mmap_lock);
         if (is_locked && part_start < part_end)
             error = mm_populate(mm, part_start, part_end - part_start, write);

@@ -77,9 +77,9 @@ static void destroy(struct mm *mm)
     list_for_each (vma, &dead, edit_link)
         vma_unlink_mapping(vma);
     vma_bury(&dead);
-    if (mm->rss_anon || mm->rss_file)
-        panic("address space ends with %lu anonymous and %lu file pages", mm->rss_anon,
-              mm->rss_file);
+    if (mm->rss_anon || mm->rss_file || mm->huge_pages)
+        panic("address space ends with %lu anonymous, %lu file and %lu huge pages", mm->rss_anon,
+              mm->rss_file, mm->huge_pages);
     pt_space_destroy(&mm->space);
     slab_free(mm_cache, mm);
 }

@@ -8,6 +8,7 @@
 #include "mm/mmap.h"
 
 #include "lib/errno.h"
+#include "mm/huge.h"
 #include "mm/vma_internal.h"
 
 /* An mmap call on its way: what was asked, then what it comes to. */
@@ -15,6 +16,7 @@ struct map_request {
     u64 addr, length; /* page-aligned by check_request; then the place */
     u32 prot, map_flags;
     u32 vma_flags;
+    u64 page_bytes; /* to which the address is aligned */
     struct mapped_file *file;
     pgoff_t pgoff;
 };
@@ -63,13 +65,13 @@ bool mm_range_is_free(struct mm *mm, u64 start, u64 end)
     return !vma || (start < vma->start && end <= vma_guarded_start(vma));
 }
 
-/* The highest free place in [low, high). => address, or -ENOMEM */
-static s64 find_place(struct mm *mm, u64 low, u64 high, u64 length)
+/* The highest free place in [low, high), with room to align it. => address, or -ENOMEM */
+static s64 find_place(struct mm *mm, u64 low, u64 high, const struct map_request *request)
 {
-    u64 start;
+    u64 length = request->length + request->page_bytes - PAGE_SIZE, start;
     while (low < high && range_tree_gap_down(&mm->vmas, low, high, length, &start) == 0) {
         if (mm_range_is_free(mm, start, start + length))
-            return (s64)start;
+            return (s64)ALIGN_DOWN(start + length - request->length, request->page_bytes);
         /* The gap ends in the guard of an area that grows down. */
         high = vma_guarded_start(vma_find_from(mm, start));
     }
@@ -88,20 +90,21 @@ static s64 choose_place(struct mm *mm, const struct map_request *request)
     u64 hint = ALIGN_DOWN(request->addr, PAGE_SIZE);
     if (hint && hint < USER_ADDRESS_MIN)
         hint = USER_ADDRESS_MIN;
+    hint = ALIGN_DOWN(hint, request->page_bytes);
     if (request->map_flags & MAP_32BIT) {
         if (hint_is_usable(mm, hint, request->length, MMAP_32BIT_HIGH))
             return (s64)hint;
-        return find_place(mm, MMAP_32BIT_LOW, MMAP_32BIT_HIGH, request->length);
+        return find_place(mm, MMAP_32BIT_LOW, MMAP_32BIT_HIGH, request);
     }
     if (hint_is_usable(mm, hint, request->length, USER_ADDRESS_END))
         return (s64)hint;
-    s64 place = find_place(mm, USER_ADDRESS_MIN, mm->mmap_top, request->length);
-    return place >= 0 ? place : find_place(mm, USER_ADDRESS_MIN, USER_ADDRESS_END, request->length);
+    s64 place = find_place(mm, USER_ADDRESS_MIN, mm->mmap_top, request);
+    return place >= 0 ? place : find_place(mm, USER_ADDRESS_MIN, USER_ADDRESS_END, request);
 }
 
 s64 mm_find_place(struct mm *mm, u64 hint, u64 length)
 {
-    struct map_request request = {.addr = hint, .length = length};
+    struct map_request request = {.addr = hint, .length = length, .page_bytes = PAGE_SIZE};
     return length > USER_ADDRESS_END ? -ENOMEM : choose_place(mm, &request);
 }
 
@@ -110,7 +113,7 @@ static s64 check_fixed_place(const struct map_request *request)
 {
     if (request->addr > USER_ADDRESS_END - request->length)
         return -ENOMEM;
-    if (!IS_ALIGNED(request->addr, PAGE_SIZE))
+    if (!IS_ALIGNED(request->addr, request->page_bytes))
         return -EINVAL;
     return request->addr < USER_ADDRESS_MIN ? -EPERM : (s64)request->addr;
 }
@@ -147,8 +150,8 @@ static int check_request(struct map_request *request, u64 offset)
 {
     if (!IS_ALIGNED(offset, PAGE_SIZE))
         return -EINVAL;
-    if (request->map_flags & MAP_HUGETLB) /* there is no pool of huge pages */
-        return request->file ? -EINVAL : -ENOMEM;
+    if ((request->map_flags & MAP_HUGETLB) && !huge_file_is(request->file))
+        return -EINVAL;
     if (request->length == 0)
         return -EINVAL;
     request->length = ALIGN_UP(request->length, PAGE_SIZE);
@@ -227,6 +230,34 @@ static int map_at(struct mm *mm, const struct map_request *request, struct list 
     return error;
 }
 
+/* The huge page pool promises the pages. What the new area replaces may hold the promises it needs: then that goes first, and stays gone if they are not enough. */
+static int promise_huge_pages(struct mm *mm, const struct map_request *request, struct list *dead)
+{
+    struct huge_file *file = container_of(request->file, struct huge_file, mapped);
+    u64 start = request->addr, end = start + request->length;
+
+    if (!IS_ALIGNED(request->pgoff, HUGE_PAGE_FRAMES))
+        return -EINVAL;
+    int error = huge_file_promise(file, request->pgoff, request->length, request->vma_flags);
+    if (error && is_fixed(request)) {
+        error = mm_unmap_locked(mm, start, end, dead);
+        if (!error)
+            error = huge_file_promise(file, request->pgoff, request->length, request->vma_flags);
+    }
+    return error;
+}
+
+static u32 vma_flags_of(const struct mm *mm, const struct map_request *request)
+{
+    u32 flags = vma_flags_for(request->map_flags) | (mm->future_lock ? VMA_LOCKED : 0);
+
+    if (!(request->map_flags & MAP_HUGETLB))
+        return flags;
+    if (!(flags & (VMA_SHARED | VMA_NORESERVE)))
+        flags |= VMA_HUGE_OWNER;
+    return (flags & ~VMA_LOCKED) | VMA_HUGETLB; /* never leaves memory anyway */
+}
+
 /* With the lock: place, then the checks that Linux makes after it, then the edit. */
 static int map_locked(struct mm *mm, struct map_request *request, struct list *dead)
 {
@@ -239,8 +270,10 @@ static int map_locked(struct mm *mm, struct map_request *request, struct list *d
     int error = request->file ? check_file(request) : check_anonymous(request);
     if (error)
         return error;
-    request->vma_flags = vma_flags_for(request->map_flags) | (mm->future_lock ? VMA_LOCKED : 0);
-    return map_at(mm, request, dead);
+    request->vma_flags = vma_flags_of(mm, request);
+    if (request->vma_flags & VMA_HUGETLB)
+        error = promise_huge_pages(mm, request, dead);
+    return error ? error : map_at(mm, request, dead);
 }
 
 s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct mapped_file *file,
@@ -249,10 +282,13 @@ s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct map
     struct map_request request = {.addr = addr,
                                   .length = length,
                                   .map_flags = flags,
+                                  .page_bytes = flags & MAP_HUGETLB ? HUGE_PAGE_BYTES : PAGE_SIZE,
                                   .file = file,
                                   .prot = prot & (PROT_READ | PROT_WRITE | PROT_EXEC)};
     struct list dead = LIST_INIT(dead);
 
+    if ((flags & MAP_HUGETLB) && !file)
+        return mm_mmap_huge(mm, addr, length, prot, flags, offset);
     int error = check_request(&request, offset);
     if (error)
         return error;

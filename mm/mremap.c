@@ -15,6 +15,7 @@
 #include "kernel/log/log.h"
 #include "lib/errno.h"
 #include "mm/core/tlb.h"
+#include "mm/huge.h"
 #include "mm/mmap.h"
 #include "mm/reclaim.h"
 #include "mm/vma_internal.h"
@@ -118,6 +119,7 @@ static struct vma *new_area(struct vma_edit *edit, const struct remap *r)
     if (vma) {
         vma->lineage = old->lineage;
         vma->owns_anon = READ_ONCE(old->owns_anon);
+        vma->was_robbed = READ_ONCE(old->was_robbed);
     }
     return vma;
 }
@@ -140,7 +142,10 @@ static void move_pages(const struct remap *r, struct vma *placed)
         rwsem_write_lock(&r->vma->lock);
     if (r->vma->owns_anon)
         WRITE_ONCE(placed->owns_anon, true);
-    move_entries(r);
+    if (vma_is_huge(placed))
+        huge_move(r->mm, r->addr, r->move_length, r->target);
+    else
+        move_entries(r);
     if (keeps_old(r))
         rwsem_write_unlock(&r->vma->lock);
 }
@@ -148,7 +153,8 @@ static void move_pages(const struct remap *r, struct vma *placed)
 static s64 move_area(struct remap *r, struct list *dead)
 {
     struct vma_edit edit;
-    int error = ensure_tables(r);
+    int error = vma_is_huge(r->vma) ? huge_prepare_move(r->mm, r->target, r->move_length)
+                                    : ensure_tables(r);
     if (!error) {
         vma_edit_begin(&edit, r->mm);
         error = edit_for_move(&edit, r);
@@ -234,11 +240,22 @@ static s64 shrink(struct remap *r, struct list *dead)
     return error ? error : (s64)r->addr;
 }
 
+/* Lengths of whole huge pages. => false: the request cannot be served: unaligned, growing, or leaving the area where it is */
+static bool make_huge(struct remap *r)
+{
+    r->old_length = ALIGN_UP(r->old_length, HUGE_PAGE_BYTES);
+    r->new_length = ALIGN_UP(r->new_length, HUGE_PAGE_BYTES);
+    return IS_ALIGNED(r->addr | r->target, HUGE_PAGE_BYTES) && r->new_length <= r->old_length &&
+           !(r->flags & MREMAP_DONTUNMAP);
+}
+
 static s64 remap_locked(struct remap *r, struct list *dead)
 {
     r->vma = vma_find(r->mm, r->addr);
     if (!r->vma)
         return -EFAULT;
+    if (vma_is_huge(r->vma) && !make_huge(r))
+        return -EINVAL;
     if (r->flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
         return move_to_target(r, dead);
     if (r->old_length >= r->new_length)

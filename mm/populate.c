@@ -14,8 +14,7 @@
 static bool is_mapped(struct mm *mm, u64 addr, bool write)
 {
     pt_lock(&mm->space);
-    const pte_t *ptep = pt_find(&mm->space, addr);
-    pte_t pte = ptep ? *ptep : 0;
+    pte_t pte = pt_look_up(&mm->space, addr);
     pt_unlock(&mm->space);
     return pte_is_present(pte) && (!write || (pte & PTE_WRITE));
 }

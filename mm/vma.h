@@ -39,6 +39,8 @@ enum vma_flag {
     VMA_DONTDUMP = 1u << 12,   /* not for core dumps; there are none */
     VMA_HUGEPAGE = 1u << 13,   /* MADV_HUGEPAGE, MADV_NOHUGEPAGE */
     VMA_NOHUGEPAGE = 1u << 14,
+    VMA_HUGETLB = 1u << 20,    /* pages of 2 MiB: mm/huge.h */
+    VMA_HUGE_OWNER = 1u << 21, /* may use what was promised to its private mapping */
 };
 
 struct vma {
@@ -53,8 +55,9 @@ struct vma {
     bool
         owns_anon; /* has (had) anonymous pages of its own: then it merges only within its lineage */
     bool owned_when_taken_out; /* owns_anon when the edit took it out; mmap_lock exclusive */
-    struct list edit_link;     /* lists of an edit, mmap_lock exclusive */
-    struct deferred deferred;  /* freed after a grace period */
+    bool was_robbed;       /* a huge page was taken from it: what is not there is SIGBUS for good */
+    struct list edit_link; /* lists of an edit, mmap_lock exclusive */
+    struct deferred deferred; /* freed after a grace period */
 };
 
 struct mm {
@@ -65,6 +68,8 @@ struct mm {
     u64 n_vmas, total_pages; /* mmap_lock */
     u64 last_lineage;        /* mmap_lock exclusive */
     u64 rss_anon, rss_file;  /* pages; atomic */
+    u64 huge_pages;          /* huge entries; atomic */
+    bool has_huge_tables;    /* has (had) huge entries */
     u64 brk_start, brk_end;  /* mmap_lock */
     u64 mmap_top;            /* addresses go down from here */
     u64 stack_top, arg_start, arg_end, env_start, env_end, auxv_start, auxv_end;

@@ -2,12 +2,15 @@
  * mm_check(): do tree, areas, counters and page tables of an address space agree? For tests; it
  * looks at everything.
  */
+#include "mm/huge.h"
 #include "mm/vma_internal.h"
+
+#define HUGE_END (USER_ADDRESS_END + PAGE_SIZE) /* in whole huge pages */
 
 struct check {
     struct mm *mm;
-    const struct vma *vma;   /* the area that the entries shown should belong to */
-    u64 anon, file, entries; /* found so far */
+    const struct vma *vma;         /* the area that the entries shown should belong to */
+    u64 anon, file, entries, huge; /* found so far */
     const char *wrong;
 };
 
@@ -37,6 +40,8 @@ static const char *check_vma(const struct mm *mm, const struct vma *vma,
         return "a VMA is not page-aligned, or lies outside the user half";
     if (vma->flags & (VMA_DETACHED | VMA_FRESH))
         return "a VMA in the tree is marked as being outside";
+    if (vma_is_huge(vma) && !IS_ALIGNED(vma->start | vma->end, HUGE_PAGE_BYTES))
+        return "a huge area is not aligned";
     if (vma->file && !is_on_file_list(vma))
         return "a VMA is not on its file's list";
     return NULL;
@@ -112,6 +117,43 @@ static bool check_entry(void *ctx, u64 addr, pte_t *ptep)
     return check->wrong != NULL;
 }
 
+static void check_huge_entry(void *ctx, u64 addr, pte_t pte)
+{
+    struct check *check = ctx;
+    const struct page *page = pte_page(pte);
+
+    (void)addr;
+    check->huge++;
+    if (page->mapcount <= 0 || page->refs < page->mapcount || page->order != HUGE_PAGE_ORDER)
+        check->wrong = "a huge page has too few references or map counts, or is none";
+    else if (!check->wrong)
+        check->wrong = check_protection(check->vma, pte);
+}
+
+/* Those of huge areas, and all: a difference lies outside them. */
+static const char *check_huge_entries(struct mm *mm)
+{
+    struct check check = {.mm = mm};
+    struct range_entry entry;
+    u64 all = 0;
+
+    for (u64 at = 0; range_tree_next(&mm->vmas, at, &entry); at = entry.end) {
+        check.vma = entry.item;
+        if (vma_is_huge(check.vma))
+            huge_for_each(check.vma, check_huge_entry, &check);
+    }
+    pt_lock(&mm->space);
+    for (u64 addr = pt_next_huge(&mm->space, 0, HUGE_END); addr < HUGE_END;
+         addr = pt_next_huge(&mm->space, addr + HUGE_PAGE_BYTES, HUGE_END))
+        all++;
+    pt_unlock(&mm->space);
+    if (check.wrong)
+        return check.wrong;
+    if (all != check.huge)
+        return "a huge entry lies outside the huge areas";
+    return all == mm->huge_pages ? NULL : "huge_pages is wrong";
+}
+
 static bool count_entry(void *ctx, u64 addr, pte_t *ptep)
 {
     (void)addr, (void)ptep;
@@ -141,6 +183,9 @@ static const char *check_entries(struct mm *mm)
         check.vma = entry.item;
         walk(mm, entry.start, entry.end, check_entry, &check);
     }
+    if (check.wrong)
+        return check.wrong;
+    check.wrong = check_huge_entries(mm);
     if (check.wrong)
         return check.wrong;
     walk(mm, 0, USER_ADDRESS_END, count_entry, &all);

@@ -31,6 +31,7 @@
 #include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "mm/core/slab.h"
+#include "mm/huge.h"
 #include "mm/mmap.h"
 #include "mm/reclaim.h"
 #include "mm/vma_internal.h"
@@ -147,6 +148,7 @@ static struct vma *new_piece(struct vma_edit *edit, const struct vma *whole, u64
     if (piece) {
         piece->lineage = whole->lineage;
         piece->owns_anon = READ_ONCE(whole->owns_anon);
+        piece->was_robbed = READ_ONCE(whole->was_robbed);
         if (!piece->file && !(piece->flags & VMA_SHARED))
             piece->pgoff = 0;
     }
@@ -175,9 +177,12 @@ static int take_out(struct vma_edit *edit, struct vma *vma)
     return 0;
 }
 
-/* Takes a VMA out and puts back what of it lies outside [start, end). */
+/* Takes a VMA out and puts back what of it lies outside [start, end). => 0, -ENOMEM, -EINVAL: not to be cut there */
 static int take_out_middle(struct vma_edit *edit, struct vma *vma, u64 start, u64 end)
 {
+    if ((vma->start < start && !vma_may_cut(vma, start)) ||
+        (end < vma->end && !vma_may_cut(vma, end)))
+        return -EINVAL;
     int error = take_out(edit, vma);
     if (!error && vma->start < start) {
         struct vma *head = new_piece(edit, vma, vma->start, start);
@@ -208,6 +213,8 @@ int vma_edit_cut(struct vma_edit *edit, u64 start, u64 end)
 bool vma_can_merge(const struct vma *below, const struct vma *above)
 {
     const u32 not_compared = VMA_FRESH | VMA_DETACHED;
+    if (vma_is_huge(below))
+        return false;
     if (below->prot != above->prot || below->file != above->file ||
         (below->flags & ~not_compared) != (above->flags & ~not_compared))
         return false;
@@ -259,7 +266,9 @@ int vma_edit_place(struct vma_edit *edit, struct vma *vma)
 int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot, u32 flags)
 {
     int error = take_out_middle(edit, vma, start, end);
-    struct vma *changed = error ? NULL : new_piece(edit, vma, start, end);
+    if (error)
+        return error;
+    struct vma *changed = new_piece(edit, vma, start, end);
     if (!changed)
         return -ENOMEM;
     changed->prot = prot;
@@ -272,7 +281,7 @@ int vma_edit_copy(struct vma_edit *edit, const struct vma *vma)
     struct vma *copy = new_piece(edit, vma, vma->start, vma->end);
     if (!copy)
         return -ENOMEM;
-    copy->flags &= ~VMA_LOCKED;
+    copy->flags &= ~(VMA_LOCKED | VMA_HUGE_OWNER);
     if (copy->flags & VMA_WIPEONFORK)
         copy->owns_anon = false;
     return insert(edit, copy);
@@ -334,7 +343,18 @@ void vma_unlink_mapping(struct vma *vma)
     struct page_cache *cache = vma->file->cache;
     mutex_lock(&cache->map_lock);
     list_del(&vma->mapping_link);
+    if (vma->flags & VMA_HUGE_OWNER)
+        huge_file_settle(vma);
     mutex_unlock(&cache->map_lock);
+}
+
+/* A page was taken from the area (mm/huge.h), perhaps after its heirs were made. */
+static void rob_heirs(struct vma_edit *edit, const struct vma *old)
+{
+    struct vma *vma;
+    list_for_each (vma, &edit->added, edit_link)
+        if (vma->file == old->file)
+            WRITE_ONCE(vma->was_robbed, true);
 }
 
 /*
@@ -348,6 +368,8 @@ static void detach(struct vma_edit *edit, struct vma *old)
     rwsem_write_lock(&old->lock);
     old->flags |= VMA_DETACHED;
     rwsem_write_unlock(&old->lock);
+    if (READ_ONCE(old->was_robbed))
+        rob_heirs(edit, old);
     if (old->owns_anon == old->owned_when_taken_out)
         return;
     struct vma *vma;

@@ -40,11 +40,11 @@ void vma_edit_begin(struct vma_edit *edit, struct mm *mm);
 /* A fresh VMA that belongs to the edit, not yet placed; takes a reference on file. NULL when out of memory. */
 struct vma *vma_edit_new(struct vma_edit *edit, u64 start, u64 end, u32 prot, u32 flags,
                          struct mapped_file *file, pgoff_t pgoff);
-/* Takes [start, end) out; areas that reach beyond are cut. => 0, -ENOMEM */
+/* Takes [start, end) out; areas that reach beyond are cut. => 0, -ENOMEM, -EINVAL: it would cut a huge page */
 MUST_CHECK int vma_edit_cut(struct vma_edit *edit, u64 start, u64 end);
 /* Puts a fresh VMA where nothing is, merging it with its neighbours (FAULTS.md section 5). => 0, -ENOMEM */
 MUST_CHECK int vma_edit_place(struct vma_edit *edit, struct vma *vma);
-/* Gives [start, end), a part of `vma` or all of it, other protection and flags. => 0, -ENOMEM */
+/* Gives [start, end), a part of `vma` or all of it, other protection and flags. => 0, -ENOMEM, -EINVAL as vma_edit_cut */
 MUST_CHECK int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot,
                                u32 flags);
 /* For fork: a VMA of another space, whole, without merging: to the empty tree of edit->mm. => 0, -ENOMEM */

@@ -22,6 +22,7 @@
  */
 #include "kernel/log/log.h"
 #include "mm/core/tlb.h"
+#include "mm/huge.h"
 #include "mm/vma_internal.h"
 
 struct pages_work {
@@ -141,11 +142,15 @@ void mm_zap_range(struct mm *mm, u64 start, u64 end)
 {
     struct pages_work work = {.mm = mm};
     work_on_range(&work, start, end, zap_entry);
+    if (atomic_load(&mm->huge_pages))
+        huge_zap_range(mm, start, end);
 }
 
 void mm_protect_range(struct vma *vma, u64 start, u64 end)
 {
     struct pages_work work = {.mm = vma->mm, .vma = vma};
+    if (vma_is_huge(vma))
+        return huge_protect_range(vma, start, end);
     work_on_range(&work, start, end, protect_entry);
 }
 
@@ -164,7 +169,8 @@ void mm_free_tables(struct mm *mm, u64 start, u64 end)
     tlb_batch_init(&batch, &mm->space);
     do {
         pt_lock(&mm->space);
-        more = pt_free_tables(&mm->space, floor, ceiling, &batch);
+        more = pt_free_tables(&mm->space, floor, ceiling, &batch) ||
+               (mm->has_huge_tables && pt_free_directories(&mm->space, start, end, &batch));
         pt_unlock(&mm->space);
         tlb_batch_flush(&batch);
     } while (more);

@@ -11,6 +11,7 @@
 #include "mm/core/frames.h"
 #include "mm/core/page_table.h"
 #include "mm/core/slab.h"
+#include "mm/huge_pool.h"
 #include "mm/page_cache.h"
 #include "mm/readahead_log.h"
 #include "mm/lazy_free.h"
@@ -108,6 +109,19 @@ static void count_stack(struct task *task, void *ctx)
         ++*(u64 *)ctx;
 }
 
+static void put_huge_pages(struct text_out *out)
+{
+    struct huge_pool_counts n;
+
+    huge_pool_count(&n);
+    text_out_put(out, "HugePages_Total:   %5lu\n", n.total);
+    text_out_put(out, "HugePages_Free:    %5lu\n", n.free);
+    text_out_put(out, "HugePages_Rsvd:    %5lu\n", n.reserved);
+    text_out_put(out, "HugePages_Surp:    %5lu\n", n.surplus);
+    put_kib(out, "Hugepagesize:", HUGE_PAGE_FRAMES);
+    put_kib(out, "Hugetlb:", n.total * HUGE_PAGE_FRAMES);
+}
+
 static size_t show_meminfo(void *arg, char *buf, size_t size)
 {
     struct text_out out = {buf, size, 0};
@@ -137,6 +151,7 @@ static size_t show_meminfo(void *arg, char *buf, size_t size)
     put_kib(&out, "SUnreclaim:", slab_frames_total());
     put_kib(&out, "KernelStack:", stacks * (KERNEL_STACK_BYTES / PAGE_SIZE));
     put_kib(&out, "PageTables:", sums.table_pages);
+    put_huge_pages(&out);
     return out.len;
 }
 

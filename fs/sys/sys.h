@@ -1,5 +1,5 @@
 /*
- * The files of /sys: disks and CPUs.
+ * The files of /sys: disks, CPUs and huge pages.
  */
 #ifndef FS_SYS_SYS_H
 #define FS_SYS_SYS_H
@@ -15,5 +15,6 @@ void sysfs_add_files(struct super_block *sys);
 /* The parts. block: /sys/block/NAME and /sys/class/bdi/MAJOR:MINOR. */
 void sysfs_add_block_devices(struct super_block *sys);
 void sysfs_add_cpus(struct super_block *sys);
+void sysfs_add_huge_pages(struct super_block *sys);
 
 #endif

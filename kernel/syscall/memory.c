@@ -12,7 +12,8 @@ static int open_shared_memory(const u64 *a, struct file **file)
 {
     int error = 0;
     *file = NULL;
-    if ((a[3] & MAP_TYPE) == MAP_SHARED && a[1] && a[1] <= USER_ADDRESS_END)
+    if ((a[3] & MAP_TYPE) == MAP_SHARED && !(a[3] & MAP_HUGETLB) && a[1] &&
+        a[1] <= USER_ADDRESS_END)
         *file = tmpfs_open_unnamed("/dev/zero (deleted)", ALIGN_UP(a[1], PAGE_SIZE),
                                    TMPFS_SHARED_ANON, &error);
     return error;

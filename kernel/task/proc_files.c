@@ -17,6 +17,7 @@
 #include "lib/string.h"
 #include "mm/account.h"
 #include "mm/core/page_table.h"
+#include "mm/huge_pool.h"
 
 #define NS_PER_TICK     10000000ul /* of the 100 Hz that times in stat are counted in */
 #define KIB_PER_PAGE    (PAGE_SIZE / 1024)
@@ -289,6 +290,7 @@ static void put_memory(struct text_out *out, const struct mm *mm)
     put_kib(out, "RssShmem:", 0);
     put_kib(out, "VmPTE:", READ_ONCE(mm->space.table_pages));
     put_kib(out, "VmSwap:", 0);
+    put_kib(out, "HugetlbPages:", atomic_load(&mm->huge_pages) * HUGE_PAGE_FRAMES);
 }
 
 static size_t show_status(void *arg, char *buf, size_t size)

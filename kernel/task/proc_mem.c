@@ -13,6 +13,7 @@
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
+#include "mm/huge_pool.h"
 #include "mm/user_memory.h"
 
 #define FAULTS_MAX \
@@ -61,15 +62,16 @@ static bool may_write(pte_t pte)
 static bool copy_if_present(struct mm *mm, u64 addr, char *buf, size_t n, bool is_write)
 {
     bool done = false;
-    pte_t *pte;
+    pte_t pte, *small;
 
     rwsem_read_lock(&mm->mmap_lock);
     pt_lock(&mm->space);
-    pte = pt_find(&mm->space, addr);
-    if (pte && pte_is_present(*pte) && (!is_write || may_write(*pte))) {
-        if (is_write)
-            *pte |= PTE_DIRTY | PTE_ACCESSED;
-        copy((char *)page_virt(pte_page(*pte)) + addr % PAGE_SIZE, buf, n, is_write);
+    pte = pt_look_up(&mm->space, addr);
+    if (pte_is_present(pte) && (!is_write || may_write(pte))) {
+        small = is_write ? pt_find(&mm->space, addr) : NULL;
+        if (small) /* a huge page is never written back */
+            *small |= PTE_DIRTY | PTE_ACCESSED;
+        copy((char *)page_virt(pte_page(pte)) + addr % PAGE_SIZE, buf, n, is_write);
         done = true;
     }
     pt_unlock(&mm->space);
@@ -167,6 +169,8 @@ static u64 pagemap_entry(pte_t pte)
     entry = PAGEMAP_PRESENT | page_pfn(page);
     if (pte & PTE_ZERO_PAGE)
         return entry;
+    if (pte & PTE_LARGE)
+        page = huge_page_head(pte_page(pte));
     if (!page_has(page, PAGE_ANON))
         entry |= PAGEMAP_OF_FILE;
     if (atomic_load(&page->mapcount) == 1)
@@ -179,9 +183,7 @@ static void fill_entries(struct mm *mm, u64 addr, u64 *entries, size_t n)
     rwsem_read_lock(&mm->mmap_lock);
     pt_lock(&mm->space);
     for (size_t i = 0; i < n; i++) {
-        pte_t *pte = pt_find(&mm->space, addr + i * PAGE_SIZE);
-
-        entries[i] = pte ? pagemap_entry(*pte) : 0;
+        entries[i] = pagemap_entry(pt_look_up(&mm->space, addr + i * PAGE_SIZE));
     }
     pt_unlock(&mm->space);
     rwsem_read_unlock(&mm->mmap_lock);

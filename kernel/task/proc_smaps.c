@@ -8,7 +8,7 @@
 #include "fs/text_out.h"
 #include "kernel/task/proc_memory.h"
 #include "lib/string.h"
-#include "mm/vma.h"
+#include "mm/huge.h"
 
 #define MAPS_LINE_BYTES 512
 #define PSS_SHIFT       12 /* fractions of a byte, so that small shares add up */
@@ -18,6 +18,7 @@
 struct sums {
     u64 rss, referenced, anonymous, lazy_free, locked;
     u64 shared_clean, shared_dirty, private_clean, private_dirty;
+    u64 shared_huge, private_huge;          /* in no other sum */
     u64 pss, pss_dirty, pss_anon, pss_file; /* << PSS_SHIFT */
 };
 
@@ -64,12 +65,25 @@ static void add_table(struct sums *sums, struct pt_space *space, u64 addr, u64 e
             add_page(sums, *pte, is_locked);
 }
 
+static void add_huge_page(void *ctx, u64 addr, pte_t pte)
+{
+    struct sums *sums = ctx;
+    bool is_shared = atomic_load(&pte_page(pte)->mapcount) > 1 || !pte_is_present(pte);
+
+    (void)addr;
+    *(is_shared ? &sums->shared_huge : &sums->private_huge) += HUGE_PAGE_BYTES;
+}
+
 /* mmap_lock held */
 static void add_area(struct sums *sums, struct vma *vma)
 {
     struct pt_space *space = &vma->mm->space;
     u64 addr = vma->start;
 
+    if (vma_is_huge(vma)) {
+        huge_for_each(vma, add_huge_page, sums);
+        return;
+    }
     while (addr < vma->end) {
         u64 end;
 
@@ -106,18 +120,26 @@ static void put_shares(struct text_out *out, const struct sums *sums, bool is_ro
     put_bytes(out, "Anonymous:      ", sums->anonymous);
 }
 
-/* What this kernel does not have, always 0; and freed memory in its place between them. */
+/* Huge pages, freed memory in its place, and what this kernel does not have: 0. */
 static void put_rest(struct text_out *out, const struct sums *sums)
 {
-    static const char *const labels[] = {
-        "AnonHugePages:  ", "ShmemPmdMapped: ", "FilePmdMapped:  ", "Shared_Hugetlb: ",
-        "Private_Hugetlb:", "Swap:           ", "SwapPss:        ",
+    const struct {
+        const char *label;
+        u64 bytes;
+    } lines[] = {
+        {"KSM:            ", 0},
+        {"LazyFree:       ", sums->lazy_free},
+        {"AnonHugePages:  ", 0},
+        {"ShmemPmdMapped: ", 0},
+        {"FilePmdMapped:  ", 0},
+        {"Shared_Hugetlb: ", sums->shared_huge},
+        {"Private_Hugetlb:", sums->private_huge},
+        {"Swap:           ", 0},
+        {"SwapPss:        ", 0},
     };
 
-    put_bytes(out, "KSM:            ", 0);
-    put_bytes(out, "LazyFree:       ", sums->lazy_free);
-    for (unsigned i = 0; i < ARRAY_SIZE(labels); i++)
-        put_bytes(out, labels[i], 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(lines); i++)
+        put_bytes(out, lines[i].label, lines[i].bytes);
 }
 
 static void put_flags(struct text_out *out, const struct vma *vma)
@@ -139,8 +161,11 @@ static void put_flags(struct text_out *out, const struct vma *vma)
         {vma->flags & VMA_SEQUENTIAL, "sr"},
         {vma->flags & VMA_RANDOM, "rr"},
         {vma->flags & VMA_DONTFORK, "dc"},
-        {vma->prot & PROT_WRITE && !(vma->flags & (VMA_SHARED | VMA_NORESERVE)), "ac"},
+        {vma_is_huge(vma), "de"},
+        {vma->prot & PROT_WRITE && !(vma->flags & (VMA_SHARED | VMA_NORESERVE | VMA_HUGETLB)),
+         "ac"},
         {vma->flags & VMA_NORESERVE, "nr"},
+        {vma_is_huge(vma), "ht"},
         {vma->flags & VMA_WIPEONFORK, "wf"},
         {vma->flags & VMA_DONTDUMP, "dd"},
         {vma->flags & VMA_HUGEPAGE, "hg"},
@@ -162,8 +187,8 @@ static void put_area(struct text_out *out, struct vma *vma)
     add_area(&sums, vma);
     text_out_bytes(out, line, vma_format_maps_line(vma, line, sizeof(line)));
     put_bytes(out, "Size:           ", vma->end - vma->start);
-    put_bytes(out, "KernelPageSize: ", PAGE_SIZE);
-    put_bytes(out, "MMUPageSize:    ", PAGE_SIZE);
+    put_bytes(out, "KernelPageSize: ", vma_page_bytes(vma));
+    put_bytes(out, "MMUPageSize:    ", vma_page_bytes(vma));
     put_shares(out, &sums, false);
     put_rest(out, &sums);
     put_bytes(out, "Locked:         ", sums.locked);

@@ -18,6 +18,8 @@
 /* Permissions are those of the lowest entry: the tables above allow everything. */
 #define USER_TABLE_FLAGS (PTE_PRESENT | PTE_WRITE | PTE_USER | PTE_ACCESSED)
 
+#define HUGE_LEVEL 1u /* of the tables whose entries may be huge */
+
 LOCK_CLASS(pt_lock_class, "page table");
 
 phys_t pt_table_alloc(void)
@@ -30,6 +32,11 @@ phys_t pt_table_alloc(void)
     return page_phys(page);
 }
 
+static bool points_at_table(pte_t entry)
+{
+    return (entry & (PTE_PRESENT | PTE_LARGE)) == PTE_PRESENT;
+}
+
 pte_t *pt_walk(phys_t root, u64 addr, bool create, u64 table_flags, u64 *n_made)
 {
     pte_t *table = phys_to_virt(root);
@@ -37,8 +44,8 @@ pte_t *pt_walk(phys_t root, u64 addr, bool create, u64 table_flags, u64 *n_made)
     for (unsigned level = PT_LEVELS - 1; level > 0; level--) {
         pte_t *entry = &table[pt_index(addr, level)];
 
-        if (unlikely(!pte_is_present(*entry))) {
-            phys_t made = create ? pt_table_alloc() : 0;
+        if (unlikely(!points_at_table(*entry))) {
+            phys_t made = create && !(*entry & PTE_LARGE) ? pt_table_alloc() : 0;
 
             if (!made)
                 return NULL;
@@ -76,7 +83,7 @@ static u64 free_below(pte_t *table, unsigned level, u64 addr, unsigned n_entries
     for (unsigned i = 0; i < n_entries; i++, addr += pt_entry_span(level)) {
         if (table[i] == 0)
             continue;
-        if (level == 0)
+        if (level == 0 || table[i] & PTE_LARGE)
             panic("address space ends while 0x%lx is mapped (entry 0x%lx)", addr, table[i]);
         n_freed += free_below(pt_table_of(table[i]), level - 1, addr, PTES_PER_TABLE) + 1;
         table_free(pte_phys(table[i]));
@@ -115,7 +122,7 @@ u64 pt_next_table(struct pt_space *space, u64 addr, u64 end)
         pte_t *table = phys_to_virt(space->root);
         unsigned level = PT_LEVELS - 1;
 
-        while (level > 0 && pte_is_present(table[pt_index(addr, level)])) {
+        while (level > 0 && points_at_table(table[pt_index(addr, level)])) {
             table = pt_table_of(table[pt_index(addr, level)]);
             level--;
         }
@@ -134,17 +141,18 @@ static bool table_is_empty(const pte_t *table)
     return true;
 }
 
-/* Takes out the lowest table for addr, then the tables above, as long as they are empty. */
-static void take_out_empty(struct pt_space *space, u64 addr, struct tlb_batch *later)
+/* Takes out the table of level `lowest` for addr, then the tables above, as long as they are empty. */
+static void take_out_empty(struct pt_space *space, u64 addr, unsigned lowest,
+                           struct tlb_batch *later)
 {
     pte_t *path[PT_LEVELS]; /* path[n]: the entry that points at the table of level n */
     pte_t *table = phys_to_virt(space->root);
 
-    for (unsigned level = PT_LEVELS - 1; level > 0; level--) {
+    for (unsigned level = PT_LEVELS - 1; level > lowest; level--) {
         path[level - 1] = &table[pt_index(addr, level)];
         table = pt_table_of(*path[level - 1]);
     }
-    for (unsigned level = 0; level < PT_LEVELS - 1; level++) {
+    for (unsigned level = lowest; level < PT_LEVELS - 1; level++) {
         struct page *page = pte_page(*path[level]);
 
         if (!table_is_empty(page_virt(page)))
@@ -165,17 +173,100 @@ bool pt_free_tables(struct pt_space *space, u64 start, u64 end, struct tlb_batch
          addr = pt_next_table(space, addr + PT_TABLE_SPAN, end)) {
         if (later->n_pages + PT_LEVELS > TLB_BATCH_PAGES)
             return true;
-        take_out_empty(space, addr, later);
+        take_out_empty(space, addr, 0, later);
     }
     return false;
 }
 
+/* ---- Huge entries ---- */
+
+pte_t *pt_find_huge(struct pt_space *space, u64 addr)
+{
+    pte_t *table = phys_to_virt(space->root);
+
+    for (unsigned level = PT_LEVELS - 1; level > HUGE_LEVEL; level--) {
+        pte_t entry = table[pt_index(addr, level)];
+
+        if (!points_at_table(entry))
+            return NULL;
+        table = pt_table_of(entry);
+    }
+    return &table[pt_index(addr, HUGE_LEVEL)];
+}
+
+/* Like pt_ensure: a lowest table is made on the way where nothing was, and taken out again. */
+pte_t *pt_ensure_huge(struct pt_space *space, u64 addr, struct tlb_batch *later)
+{
+    pte_t *entry = pt_find_huge(space, addr);
+
+    if (!entry) {
+        if (!pt_ensure(space, addr))
+            return NULL;
+        entry = pt_find_huge(space, addr);
+    }
+    if (points_at_table(*entry)) {
+        struct page *table = pte_page(*entry);
+
+        ASSERT(table_is_empty(page_virt(table)) && later->n_pages < TLB_BATCH_PAGES);
+        WRITE_ONCE(*entry, 0);
+        space->table_pages--;
+        if (tlb_batch_add_page(later, addr, table))
+            return entry;
+    }
+    return entry;
+}
+
+u64 pt_next_huge(struct pt_space *space, u64 addr, u64 end)
+{
+    while (addr < end) {
+        pte_t *table = phys_to_virt(space->root);
+        unsigned level = PT_LEVELS - 1;
+
+        while (level > HUGE_LEVEL && points_at_table(table[pt_index(addr, level)])) {
+            table = pt_table_of(table[pt_index(addr, level)]);
+            level--;
+        }
+        if (level == HUGE_LEVEL && table[pt_index(addr, level)] & PTE_LARGE)
+            return addr;
+        addr = ALIGN_DOWN(addr, pt_entry_span(level)) + pt_entry_span(level);
+    }
+    return end;
+}
+
+bool pt_free_directories(struct pt_space *space, u64 start, u64 end, struct tlb_batch *later)
+{
+    const u64 span = pt_entry_span(HUGE_LEVEL + 1);
+
+    for (u64 addr = ALIGN_DOWN(start, span); addr < end; addr += span) {
+        if (later->n_pages + PT_LEVELS > TLB_BATCH_PAGES)
+            return true;
+        if (pt_find_huge(space, addr))
+            take_out_empty(space, addr, HUGE_LEVEL, later);
+    }
+    return false;
+}
+
+pte_t pt_look_up(struct pt_space *space, u64 addr)
+{
+    const pte_t *entry = pt_find_huge(space, addr);
+    pte_t pte = entry ? READ_ONCE(*entry) : 0;
+
+    if (pte & PTE_LARGE)
+        return pte + (addr % PT_TABLE_SPAN & PTE_ADDRESS_MASK);
+    return pte ? READ_ONCE(pt_table_of(pte)[pt_index(addr, 0)]) : 0;
+}
+
 /* ---- Checking ---- */
 
-static const char *check_leaf(pte_t entry)
+static const char *check_leaf(pte_t entry, unsigned level)
 {
     if (!pte_is_present(entry))
         return NULL; /* upper rooms keep what they like in entries that are not present */
+    if (level == HUGE_LEVEL) {
+        if (pte_phys(entry) % PT_TABLE_SPAN || pte_page(entry)->order != PT_TABLE_ORDER)
+            return "a huge entry points at no huge page";
+        entry &= ~PTE_LARGE; /* from here on it is like any other */
+    }
     if (entry & ~pt_valid_bits)
         return "an entry has a bit that the CPU lacks";
     if (entry & PTE_LARGE)
@@ -206,8 +297,8 @@ static const char *check_below(const pte_t *table, unsigned level, unsigned n_en
 
         if (table[i] == 0)
             continue;
-        if (level == 0) {
-            wrong = check_leaf(table[i]);
+        if (level == 0 || (level == HUGE_LEVEL && table[i] & PTE_LARGE)) {
+            wrong = check_leaf(table[i], level);
         } else if ((table[i] & USER_TABLE_FLAGS) != USER_TABLE_FLAGS || table[i] & PTE_LARGE) {
             wrong = "an entry for a table has wrong flags";
         } else if (!page_has(pte_page(table[i]), PAGE_TABLE)) {

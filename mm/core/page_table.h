@@ -1,5 +1,5 @@
 /*
- * Page tables: 4 levels, 4 KiB entries (Intel SDM vol. 3, 4.5).
+ * Page tables: 4 levels, 4 KiB entries, and 2 MiB ones in page directories (Intel SDM vol. 3, 4.5).
  *
  * A `struct pt_space` is one root table with its lock. The upper half is shared by all of them: its
  * entries of the root never change after page_table_init. Entries of the lower half are read and
@@ -35,6 +35,8 @@ typedef u64 pte_t;
 
 #define PTES_PER_TABLE 512
 #define PT_TABLE_SPAN  (PTES_PER_TABLE * PAGE_SIZE) /* bytes one lowest-level table maps: 2 MiB */
+
+#define PT_TABLE_ORDER 9 /* of a block of frames of that size */
 
 #define USER_ADDRESS_MIN 0x10000ul
 #define USER_ADDRESS_END 0x00007ffffffff000ul
@@ -103,6 +105,9 @@ static inline void pt_unlock(struct pt_space *space)
  */
 pte_t *pt_find(struct pt_space *space, u64 addr);
 pte_t *pt_ensure(struct pt_space *space, u64 addr);
+/* What maps addr, by value: a 4 KiB entry, or a huge one (PTE_LARGE set) with the address of the
+ * 4 KiB frame in question; 0: nothing. pt_lock held. */
+pte_t pt_look_up(struct pt_space *space, u64 addr);
 /* First address >= addr (and < end) that has a lowest-level table; end if none. For walking sparse
  * ranges. pt_lock held. */
 u64 pt_next_table(struct pt_space *space, u64 addr, u64 end);
@@ -114,6 +119,24 @@ u64 pt_next_table(struct pt_space *space, u64 addr, u64 end);
  */
 struct tlb_batch;
 bool pt_free_tables(struct pt_space *space, u64 start, u64 end, struct tlb_batch *later);
+
+/*
+ * Huge entries: 2 MiB, in a page directory, told from tables by PTE_LARGE (kept in one that is not
+ * present, too). All with pt_lock held; to pt_find and pt_next_table there is nothing where they
+ * are.
+ *
+ * pt_find_huge: the directory's entry for addr, whatever is in it; NULL: no directory.
+ * pt_ensure_huge: makes the directory where it is missing (FRAME_ATOMIC); a table in the place, left
+ * empty by what was mapped here before, goes into `later`, which the caller flushes. => the entry,
+ * huge or 0; NULL when out of frames
+ */
+pte_t *pt_find_huge(struct pt_space *space, u64 addr);
+pte_t *pt_ensure_huge(struct pt_space *space, u64 addr, struct tlb_batch *later);
+/* First address >= addr (and < end), both multiples of PT_TABLE_SPAN, that has one; end if none. */
+u64 pt_next_huge(struct pt_space *space, u64 addr, u64 end);
+/* Takes out the page directories for [start,end) that have no entry; as pt_free_tables. */
+bool pt_free_directories(struct pt_space *space, u64 start, u64 end, struct tlb_batch *later);
+
 /*
  * For tests: is the lower half in order? Tables are marked and counted, entries point at frames
  * that are in use, mapped and have no reserved bit. Takes pt_lock. => NULL, or what is wrong

@@ -50,7 +50,7 @@ phys_t pt_table_alloc(void);
 /*
  * Walks down from root to the lowest table. `create`: makes missing tables with entries of
  * `table_flags` and adds their number to *n_made. => the entry, or NULL (a table is missing, or
- * could not be made). Must not meet a large page.
+ * could not be made; a huge entry is in the way).
  */
 pte_t *pt_walk(phys_t root, u64 addr, bool create, u64 table_flags, u64 *n_made);
 

@@ -115,7 +115,7 @@ KTEST(mmap, bad_arguments_have_linux_error_numbers)
         {0, 4096, MAP_ANONYMOUS, NULL, 0, -EINVAL},
         {0, 4096, MAP_SHARED_VALIDATE | MAP_ANONYMOUS, NULL, 0, -EINVAL},
         {0, 4096, MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN, NULL, 0, -EINVAL},
-        {0, 4096, ANON | MAP_HUGETLB, NULL, 0, -ENOMEM},
+        {0, 4096, ANON | MAP_HUGETLB, NULL, 0, -ENOMEM}, /* the pool is empty */
         {USER_ADDRESS_END, 4096, ANON | MAP_FIXED, NULL, 0, -ENOMEM},
         {USER_ADDRESS_END - 4095, 4096, ANON | MAP_FIXED, NULL, 0, -ENOMEM},
         {0, 4096, ANON | MAP_FIXED, NULL, 0, -EPERM},

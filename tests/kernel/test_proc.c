@@ -213,8 +213,11 @@ KTEST(proc, meminfo_has_linux_columns)
 
     KASSERT(text != NULL);
     KEXPECT(string_starts_with(text, "MemTotal:       "));
-    for (char *line = text; *line; line += 28) {
-        if (!KEXPECT(strnlen(line, 28) == 28 && memcmp(line + 24, " kB\n", 4) == 0))
+    size_t len;
+    for (char *line = text; *line; line += len) {
+        const char *unit = string_starts_with(line, "HugePages_") ? "\n" : " kB\n";
+        len = 24 + strlen(unit);
+        if (!KEXPECT(strnlen(line, len) == len && memcmp(line + 24, unit, len - 24) == 0))
             break;
         KEXPECT(memchr(line, ':', 16) != NULL);
         KEXPECT(line[23] >= '0' && line[23] <= '9');
