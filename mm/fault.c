@@ -9,11 +9,11 @@
  * No lock is held across I/O: a handler that must wait calls fault_let_go() first, sleeps, and returns FAULT_RETRY.
  * By then everything may have changed (the VMA unmapped, protected, replaced; the page truncated, dropped, read in by
  * somebody else), so the loop starts from nothing: only `struct fault`'s flags, and what is to be counted, survive.
- * The alternative, to keep the VMA by a reference and go on, saves a tree lookup and costs a proof for each of those
- * cases; vm.fault_retry=recheck will be the measured version of it.
+ * The alternative is vm.fault_retry=recheck: take the lock again and go on, if the change counter says that no area of the
+ * whole space has changed. It saves the lookup of the VMA, and nothing else: the page and the entry are looked up as always.
  *
- * A fault that may let go for ever can be starved by another program that drops its page each time. `once` bounds
- * the work: the second attempt keeps the lock.
+ * A fault that may let go for ever (`many`, `recheck`) can be starved by another program that drops its page each time.
+ * `once` bounds the work: the second attempt keeps the lock.
  */
 #include "mm/fault.h"
 
@@ -40,6 +40,16 @@ struct mapped_file *fault_let_go(struct fault *f)
     fault_unlock_vma(f);
     SYNC_POINT(fault_lock_dropped);
     return file;
+}
+
+struct mapped_file *fault_let_go_to_ask(struct fault *f)
+{
+    return fault_drop_policy->before_asking && fault_may_let_go(f) ? fault_let_go(f) : NULL;
+}
+
+bool fault_take_back(struct fault *f)
+{
+    return fault_retry_policy->takes_back && fault_lock_vma_again(f);
 }
 
 /*

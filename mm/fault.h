@@ -97,6 +97,10 @@ enum fault_result fault_user(struct mm *mm, u64 addr, enum fault_access access, 
 struct mapped_file *fault_let_go(struct fault *f);
 /* May this attempt release the lock and start over (vm.fault_retry)? */
 bool fault_may_let_go(const struct fault *f);
+/* Before asking the disk for a page: lets go, if the attempt may, and if that is the time (vm.fault_drop). => the file; NULL: lock kept */
+struct mapped_file *fault_let_go_to_ask(struct fault *f);
+/* After fault_let_go() and the wait: is the VMA locked again, and still the same (vm.fault_retry=recheck)? Otherwise start over. */
+bool fault_take_back(struct fault *f);
 
 /* Handlers by kind of VMA; lock held on entry, and on return unless they say RETRY or KILLED after letting go (f->locked tells). */
 enum fault_result fault_anon(struct fault *f);

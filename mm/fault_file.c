@@ -35,14 +35,13 @@ static enum fault_result read_absent(struct fault *f)
 {
     struct readahead_call call = make_call(f);
     struct page_cache *cache = f->vma->file->cache;
-    bool may_let_go = !cache->ops->is_memory && fault_may_let_go(f);
-    struct mapped_file *let_go = may_let_go ? fault_let_go(f) : NULL;
+    struct mapped_file *let_go = cache->ops->is_memory ? NULL : fault_let_go_to_ask(f);
 
     readahead_on_fault_miss(&call);
     f->started_read |= call.started;
     struct page *page = page_cache_find(cache, call.index);
     if (page)
-        return fault_wait_unlocked(f, page, let_go);
+        return fault_wait_for_asked(f, page, let_go);
 
     /* Not inserted: out of frames, or the file has shrunk, which the next look will find. */
     if (let_go)
@@ -55,19 +54,21 @@ static enum fault_result read_absent(struct fault *f)
 /*
  * First look at a page that is there: its mark starts the next window, whether the page is locked or not; a plain hit
  * is noted for the policy.
- * => DONE: go on with the page. RETRY, KILLED: over, the reference is dropped.
+ * => DONE: go on with the page, or, *look_again, look it up again: the reference is dropped. RETRY, KILLED: over, and dropped.
  */
-static enum fault_result look_first(struct fault *f, struct page *page)
+static enum fault_result look_first(struct fault *f, struct page *page, bool *look_again)
 {
+    *look_again = false;
     if (!page_is_locked(page) && page_is_uptodate(page))
         readahead_on_fault_hit(f->vma->file);
     if (!page_has(page, PAGE_READAHEAD) || !page_test_and_clear(page, PAGE_READAHEAD))
         return FAULT_DONE;
     struct readahead_call call = make_call(f);
-    struct mapped_file *let_go = fault_may_let_go(f) ? fault_let_go(f) : NULL;
+    struct mapped_file *let_go = fault_let_go_to_ask(f);
     readahead_on_fault_mark(&call);
     if (!let_go)
         return FAULT_DONE;
+    *look_again = true;
     return fault_wait_unlocked(f, page, let_go);
 }
 
@@ -107,9 +108,9 @@ static enum fault_result reread_failed(struct fault *f, struct page *page)
     f->reread = true;
     f->started_read = true;
     struct page_cache *cache = f->vma->file->cache;
-    struct mapped_file *let_go = fault_may_let_go(f) ? fault_let_go(f) : NULL;
+    struct mapped_file *let_go = fault_let_go_to_ask(f);
     page_cache_reread_page(cache, page);
-    return fault_wait_unlocked(f, page, let_go);
+    return fault_wait_for_asked(f, page, let_go);
 }
 
 /* The page at f->pgoff, locked, up to date and inside the file, with the address-space lock still held. */
@@ -120,7 +121,7 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
         if (f->pgoff >= page_cache_size_pages(cache))
             return FAULT_SIGBUS_ADRERR;
 
-        bool first_look = !f->looked, look_again;
+        bool first_look = !f->looked, look_again = false;
         enum fault_result result;
         SYNC_POINT(fault_before_lookup);
         struct page *page = page_cache_find(cache, f->pgoff);
@@ -136,9 +137,9 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
                 return result;
             continue;
         }
-        if (first_look && (result = look_first(f, page)) != FAULT_DONE)
-            return result;
-        result = lock_for_mapping(f, page, &look_again);
+        result = first_look ? look_first(f, page, &look_again) : FAULT_DONE;
+        if (result == FAULT_DONE && !look_again)
+            result = lock_for_mapping(f, page, &look_again);
         if (result != FAULT_DONE)
             return result;
         if (look_again)

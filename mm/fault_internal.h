@@ -12,11 +12,14 @@
  * The page at f->pgoff (reference held) is locked by a read, in which f itself may be the reader. Lets the lock go if the attempt may, and
  * sleeps until the page is unlocked. Drops the reference, or keeps it in f->pinned until the page has been looked up again: across the
  * restart with fault_pin=1, and always where the lock is kept.
- * => RETRY (lock released), DONE (lock kept: look the page up again), KILLED
+ * => RETRY (lock released), DONE (lock kept, or taken back: look the page up again), KILLED
  */
 enum fault_result fault_wait_for_read(struct fault *f, struct page *page);
-/* The same where the lock is already let go and `file` is pinned (or kept: file NULL). */
+/* The same where the lock is already let go and `file` is pinned (or kept: file NULL). => also DONE: taken back; look the page up again */
 enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct mapped_file *file);
+/* After asking the disk, with what fault_let_go_to_ask() gave: where the lock was kept so far, this is the other time to let it go. */
+enum fault_result fault_wait_for_asked(struct fault *f, struct page *page,
+                                       struct mapped_file *file);
 /* Drops what was pinned across the restart. */
 void fault_unpin(struct fault *f);
 /* At the first lookup after a restart: counts a retry miss if the page slept for is no longer the one found (NULL: none). */

@@ -57,7 +57,13 @@ enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct
     }
     if (error)
         return FAULT_KILLED;
-    return file ? FAULT_RETRY : FAULT_DONE;
+    return !file || fault_take_back(f) ? FAULT_DONE : FAULT_RETRY;
+}
+
+enum fault_result fault_wait_for_asked(struct fault *f, struct page *page, struct mapped_file *file)
+{
+    return !file && page_is_locked(page) ? fault_wait_for_read(f, page)
+                                         : fault_wait_unlocked(f, page, file);
 }
 
 enum fault_result fault_wait_for_read(struct fault *f, struct page *page)

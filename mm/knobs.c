@@ -23,12 +23,26 @@ static bool first_attempt_only(const struct fault *f)
     return f->attempt == 0;
 }
 
+static bool always(const struct fault *f)
+{
+    (void)f;
+    return true;
+}
+
 static const struct fault_retry_policy retry_policies[] = {
-    {"once", first_attempt_only},
-    {"hold", never},
+    {"once", first_attempt_only, false},
+    {"hold", never, false},
+    {"many", always, false},
+    {"recheck", always, true},
+};
+
+static const struct fault_drop_policy drop_policies[] = {
+    {"submit", true},
+    {"wait", false},
 };
 
 const struct fault_retry_policy *fault_retry_policy = &retry_policies[0];
+const struct fault_drop_policy *fault_drop_policy = &drop_policies[0];
 u32 fault_pin = 1;
 u32 map_around_bytes = 65536;
 
@@ -77,6 +91,22 @@ static int set_map_around(const char *value)
 static void get_map_around(char *buf, size_t size)
 {
     format_to(buf, size, "%u", map_around_bytes);
+}
+
+static int set_fault_drop(const char *value)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(drop_policies); i++) {
+        if (strcmp(drop_policies[i].name, value) == 0) {
+            fault_drop_policy = &drop_policies[i];
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static void get_fault_drop(char *buf, size_t size)
+{
+    format_to(buf, size, "%s", fault_drop_policy->name);
 }
 
 static void get_fault_lock(char *buf, size_t size)
@@ -130,6 +160,7 @@ static void get_nr_overcommit_hugepages(char *buf, size_t size)
 const struct knob knobs[] = {
     {"fault_retry", set_fault_retry, get_fault_retry},
     {"fault_lock", fault_lock_set_policy, get_fault_lock},
+    {"fault_drop", set_fault_drop, get_fault_drop},
     {"fault_pin", set_fault_pin, get_fault_pin},
     {"readahead", readahead_set_policy, get_readahead},
     {"map_around_bytes", set_map_around, get_map_around},

@@ -21,8 +21,15 @@ struct fault;
 struct fault_retry_policy {
     const char *name;
     bool (*may_let_go)(const struct fault *f);
+    bool
+        takes_back; /* after the wait: the lock again, and the same VMA where nothing has changed */
+};
+struct fault_drop_policy {
+    const char *name;
+    bool before_asking; /* else only when a page must be waited for */
 };
 extern const struct fault_retry_policy *fault_retry_policy;
+extern const struct fault_drop_policy *fault_drop_policy;
 extern u32 fault_pin;        /* vm.fault_pin */
 extern u32 map_around_bytes; /* vm.map_around_bytes */
 

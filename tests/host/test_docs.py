@@ -16,7 +16,7 @@ DRAWN_FILE = re.compile(r"(?<![\w/])((?:%s)/[\w/.-]+\.(?:c|h|S|py|md|gdb))\b" % 
 PLACEHOLDER = re.compile(r"NAME")
 CALL = re.compile(r"^([a-z_]\w*)\(\)$")
 STRUCTURE = re.compile(r"^(struct|enum) (\w+)$")
-KTEST = re.compile(r"^KTEST\((\w+), (\w+)\)", re.MULTILINE)
+KTEST = re.compile(r"^(?:KTEST|FAULT_TEST|FAULT_TEST_OF_EACH_POLICY)\((\w+),\s+(\w+)\)", re.MULTILINE)
 STATES = ("complete", "partial", "missing")
 
 

@@ -14,34 +14,72 @@
 
 #define SETTLE_STEP_NS 50000ul
 
-static const char *const fault_locks[] = {"vma", "mmap"}; /* the default first */
-static const char *fault_lock;                            /* NULL: the default */
+struct policy {
+    const char *lock, *retry, *drop;
+};
+
+static const struct policy policies[] = {
+    {"vma", "once", "submit"},  /* the defaults */
+    {"mmap", "once", "submit"}, /* up to here: FAULT_TEST */
+    {"vma", "once", "wait"},    {"vma", "many", "submit"},     {"mmap", "many", "wait"},
+    {"vma", "recheck", "wait"}, {"mmap", "recheck", "submit"}, {"mmap", "recheck", "wait"},
+};
+#define POLICIES_OF_LOCK 2
+
+static const struct policy *policy = &policies[0];
+
+static void run_under_each(void (*test)(void), unsigned n)
+{
+    for (unsigned i = 0; i < n && !ktest_has_failed(); i++) {
+        policy = &policies[i];
+        test();
+        if (ktest_has_failed())
+            ktest_note("with fault_lock=%s fault_retry=%s fault_drop=%s", policy->lock,
+                       policy->retry, policy->drop);
+    }
+    policy = &policies[0];
+}
 
 void rig_for_each_lock(void (*test)(void))
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(fault_locks) && !ktest_has_failed(); i++) {
-        fault_lock = fault_locks[i];
-        test();
-        if (ktest_has_failed())
-            ktest_note("with fault_lock=%s", fault_lock);
-    }
-    fault_lock = NULL;
+    run_under_each(test, POLICIES_OF_LOCK);
+}
+
+void rig_for_each_policy(void (*test)(void))
+{
+    run_under_each(test, ARRAY_SIZE(policies));
 }
 
 const char *rig_fault_lock(void)
 {
-    return fault_lock ? fault_lock : fault_locks[0];
+    return policy->lock;
 }
 
 const char *rig_lock_kept_by_faults(void)
 {
-    return strcmp(rig_fault_lock(), "vma") == 0 ? "vma lock" : "mmap_lock";
+    return strcmp(policy->lock, "vma") == 0 ? "vma lock" : "mmap_lock";
+}
+
+bool rig_takes_back(void)
+{
+    return strcmp(policy->lock, "mmap") == 0 && strcmp(policy->retry, "recheck") == 0;
+}
+
+bool rig_lets_go_before_asking(void)
+{
+    return strcmp(policy->drop, "submit") == 0;
+}
+
+static void set_policy(const struct policy *p)
+{
+    knob_set("fault_lock", p->lock);
+    knob_set("fault_retry", p->retry);
+    knob_set("fault_drop", p->drop);
 }
 
 static void default_knobs(void)
 {
-    knob_set("fault_lock", fault_locks[0]);
-    knob_set("fault_retry", "once");
+    set_policy(&policies[0]);
     knob_set("fault_pin", "1");
     knob_set("readahead", "ondemand");
     knob_set("map_around_bytes", "65536");
@@ -52,7 +90,7 @@ bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share)
 {
     *rig = (struct fault_rig){.n_pages = n_pages};
     default_knobs();
-    knob_set("fault_lock", rig_fault_lock());
+    set_policy(policy);
     knob_set("readahead", "none");
     knob_set("map_around_bytes", "4096");
     rig->mm = mm_create();

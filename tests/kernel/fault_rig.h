@@ -19,23 +19,30 @@ struct fault_rig {
 };
 
 /*
- * A test of suite_ that runs once for each value of vm.fault_lock: rig_init sets it. What a failure says has a note with the value.
+ * Tests that run several times, under policies that rig_init sets: FAULT_TEST once for each value of vm.fault_lock, _OF_EACH_POLICY
+ * for a choice of fault_lock, fault_retry and fault_drop, without `hold`. Where one fails, a note says under which.
  */
-#define FAULT_TEST(suite_, name_)                   \
-    static void suite_##_##name_##_once(void);      \
-    KTEST(suite_, name_)                            \
-    {                                               \
-        rig_for_each_lock(suite_##_##name_##_once); \
-    }                                               \
+#define FAULT_TEST_BY(suite_, name_, run_each) \
+    static void suite_##_##name_##_once(void); \
+    KTEST(suite_, name_)                       \
+    {                                          \
+        run_each(suite_##_##name_##_once);     \
+    }                                          \
     static void suite_##_##name_##_once(void)
+#define FAULT_TEST(suite_, name_)                FAULT_TEST_BY(suite_, name_, rig_for_each_lock)
+#define FAULT_TEST_OF_EACH_POLICY(suite_, name_) FAULT_TEST_BY(suite_, name_, rig_for_each_policy)
 
 void rig_for_each_lock(void (*test)(void));
-/* The value rig_init sets; outside of a FAULT_TEST the default. */
+void rig_for_each_policy(void (*test)(void));
+/* The value rig_init sets; outside of such a test the default. */
 const char *rig_fault_lock(void);
+/* Does a fault that has waited take its lock again, and go on without a restart where nothing has changed? */
+bool rig_takes_back(void);
+bool rig_lets_go_before_asking(void); /* fault_drop=submit */
 /* What somebody who wants to change an area waits for, while a fault in it keeps its lock: part of the reason of his wait. */
 const char *rig_lock_kept_by_faults(void);
 
-/* A file of n_pages mapped whole at RIG_BASE with prot and MAP_SHARED or MAP_PRIVATE. Knobs at their defaults but for fault_lock, readahead=none. => false: out of memory */
+/* A file of n_pages mapped whole at RIG_BASE with prot and MAP_SHARED or MAP_PRIVATE. Knobs at their defaults but for those of the policy, readahead=none. => false: out of memory */
 bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share);
 void rig_end(struct fault_rig *rig); /* and knobs back to their defaults */
 

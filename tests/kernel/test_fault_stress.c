@@ -115,13 +115,14 @@ static unsigned stale_entries(struct fault_rig *rig)
     return stale;
 }
 
-static void run_seed(u64 seed, const char *retry, const char *pin)
+static void run_seed(u64 seed, const char *retry, const char *drop, const char *pin)
 {
     struct fault_rig rig;
     struct actor actors[ACTORS] = {0};
     struct gate_delay delay = {.latency_ns = 100000};
     KASSERT(rig_init(&rig, PAGES, PROT_READ | PROT_WRITE, MAP_SHARED));
     knob_set("fault_retry", retry);
+    knob_set("fault_drop", drop);
     knob_set("fault_pin", pin);
     knob_set("readahead", "ondemand");
     knob_set("map_around_bytes", "65536");
@@ -151,9 +152,9 @@ static void run_seed(u64 seed, const char *retry, const char *pin)
 
 FAULT_TEST(fault_stress, all_at_once_leaves_everything_in_order)
 {
-    static const char *const policies[] = {"once", "hold"};
+    static const char *const policies[] = {"once", "hold", "many", "recheck"};
     for (u64 seed = 1; seed <= 4 && !ktest_has_failed(); seed++) {
-        run_seed(seed, policies[seed % 2], seed % 4 < 2 ? "1" : "0");
+        run_seed(seed, policies[seed % 4], seed % 3 ? "submit" : "wait", seed % 4 < 2 ? "1" : "0");
         if (ktest_has_failed())
             ktest_note("seed %lu", seed);
     }
