@@ -31,7 +31,7 @@ void fault_huge_init(void)
         mutex_init(&index_locks[i], &index_lock_class);
 }
 
-static struct mutex *index_lock_of(const struct huge_file *file, u64 index)
+struct mutex *huge_index_lock(const struct huge_file *file, u64 index)
 {
     return &index_locks[hash_slot((u64)file ^ index, INDEX_LOCK_BITS)];
 }
@@ -226,7 +226,7 @@ static enum fault_result serve(struct fault *f, u64 index)
 enum fault_result fault_huge(struct fault *f)
 {
     u64 index = huge_index(f->vma, f->addr);
-    struct mutex *lock = index_lock_of(huge_file_of(f->vma), index);
+    struct mutex *lock = huge_index_lock(huge_file_of(f->vma), index);
 
     mutex_lock(lock);
     enum fault_result result = serve(f, index);

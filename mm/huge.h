@@ -46,7 +46,10 @@ void huge_note_resident(const struct vma *vma, u64 start, u64 end, u8 *vec);
 /* Shows the entries of vma. pt_lock held meanwhile, mmap_lock too. */
 void huge_for_each(const struct vma *vma, void (*visit)(void *ctx, u64 addr, pte_t pte), void *ctx);
 
-/* The parent of a fork needs the page at index for itself: out of all other spaces' tables. Their areas can never be touched there again. Sleeps. */
+/* Held by whoever serves the index: a fault from the look at the entry to its store, a punch. Taken under mmap_lock or vma->lock; map_lock, pt_lock below it. */
+struct mutex *huge_index_lock(const struct huge_file *file, u64 index);
+
+/* The parent of a fork needs the page at index for itself: out of all other spaces' tables. Their areas can never be touched there again. Index locked. Sleeps. */
 void huge_take_from_others(const struct vma *vma, u64 index, struct page *page);
 
 #endif

@@ -76,6 +76,7 @@ struct huge_file *huge_file_create(u64 length_bytes)
                                         .can_read = true,
                                         .can_write = true,
                                         .release = release,
+                                        .punch = huge_file_punch,
                                         .path = show_path};
     page_cache_init(&file->cache, NULL, file, false);
     file->cache.dev = huge_file_dev;
@@ -132,6 +133,18 @@ struct page *huge_file_find(struct huge_file *file, u64 index)
         page = NULL;
     if (page)
         page_get(page);
+    spin_unlock(&file->lock);
+    return page;
+}
+
+struct page *huge_file_remove(struct huge_file *file, u64 index)
+{
+    spin_lock(&file->lock);
+    struct page *page = radix_lookup(&file->slots, index);
+    if (page == PROMISED)
+        page = NULL;
+    if (page)
+        (void)radix_remove(&file->slots, index);
     spin_unlock(&file->lock);
     return page;
 }

@@ -49,6 +49,10 @@ MUST_CHECK int huge_file_promise(struct huge_file *file, pgoff_t pgoff, u64 leng
 
 /* Shared mapping: the page at index with a reference more, or NULL. */
 struct page *huge_file_find(struct huge_file *file, u64 index);
+/* Shared mapping: takes the page out of its slot. => the page with the slot's reference, or NULL; a promise stays. Index locked. */
+struct page *huge_file_remove(struct huge_file *file, u64 index);
+/* mapped_file's punch: whole pages of a shared mapping go, for everybody who maps them; parts are cleared. */
+int huge_file_punch(struct mapped_file *mapped, u64 offset, u64 bytes);
 /*
  * A page for vma's index: the promised one if there is a promise and the area may use it, else one that is promised to nobody. One reference, the
  * caller's; contents undefined. In a shared mapping the file has it from now on, with a reference of its own.

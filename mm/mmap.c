@@ -244,6 +244,9 @@ static int promise_huge_pages(struct mm *mm, const struct map_request *request, 
         if (!error)
             error = huge_file_promise(file, request->pgoff, request->length, request->vma_flags);
     }
+    if (!error && (request->prot & PROT_WRITE)) /* a reader's touch there is SIGBUS, as on Linux */
+        file->size_pages = MAX(file->size_pages, request->pgoff / HUGE_PAGE_FRAMES +
+                                                     request->length / HUGE_PAGE_BYTES);
     return error;
 }
 

@@ -20,7 +20,7 @@ static int open_shared_memory(const u64 *a, struct file **file)
 }
 
 /*
- * What stands behind a mapping. *file NULL: nothing (private memory); *offset becomes 0 where it has no meaning.
+ * What stands behind a mapping. *file NULL: nothing (private memory); *offset becomes 0 where it has no meaning (it has one in huge pages).
  * => 0 with a reference; -EBADF, -ENODEV, -ENOMEM, -ENOSPC
  */
 static int open_behind(const u64 *a, struct file **file, u64 *offset)
@@ -38,7 +38,8 @@ static int open_behind(const u64 *a, struct file **file, u64 *offset)
         if (!maps_anonymous)
             return -ENODEV;
     }
-    *offset = 0;
+    if (!(a[3] & MAP_HUGETLB))
+        *offset = 0;
     return open_shared_memory(a, file);
 }
 

@@ -68,7 +68,7 @@ static void add_table(struct sums *sums, struct pt_space *space, u64 addr, u64 e
 static void add_huge_page(void *ctx, u64 addr, pte_t pte)
 {
     struct sums *sums = ctx;
-    bool is_shared = atomic_load(&pte_page(pte)->mapcount) > 1 || !pte_is_present(pte);
+    bool is_shared = atomic_load(&pte_page(pte)->mapcount) > 1;
 
     (void)addr;
     *(is_shared ? &sums->shared_huge : &sums->private_huge) += HUGE_PAGE_BYTES;

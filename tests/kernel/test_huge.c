@@ -381,6 +381,31 @@ KTEST(huge, a_part_of_a_shared_area_keeps_its_promises)
     leave();
 }
 
+KTEST(huge, a_hole_in_a_shared_area_is_one_for_everybody)
+{
+    struct mm *parent = enter(2);
+    if (!parent)
+        KTEST_SKIP("no two huge pages");
+    map(parent, 0, 2, RW, SHARED);
+    KEXPECT_EQ(user_poke(HUGE(0), 3), 0);
+    KEXPECT_EQ(user_poke(HUGE(1), 4), 0);
+    KEXPECT_EQ(user_poke(HUGE(2) - 1, 5), 0);
+    struct mm *child = fork_checked(parent);
+    KASSERT(child != NULL);
+    KEXPECT_EQ(peek_in(child, HUGE(0)), 3);
+    KEXPECT_EQ(mm_madvise(parent, HUGE(0), BYTES(1) + PAGE_SIZE, MADV_REMOVE), 0);
+    EXPECT_POOL(2, 1, 0, 0); /* nothing is promised for a hole */
+    KEXPECT_EQ(parent->huge_pages, 1);
+    KEXPECT_EQ(child->huge_pages, 0);
+    KEXPECT_EQ(peek_in(child, HUGE(0)), 0);
+    KEXPECT_EQ(user_peek(HUGE(1)), 0); /* a part is cleared */
+    KEXPECT_EQ(user_peek(HUGE(2) - 1), 5);
+    EXPECT_POOL(2, 0, 0, 0);
+    KEXPECT(mm_check(child) == NULL);
+    mm_put(child);
+    leave();
+}
+
 /* ---- Fork ---- */
 
 KTEST(huge, copy_on_write_and_the_last_owner_in_place)
