@@ -104,6 +104,14 @@ void *radix_lookup(const struct radix *tree, u64 index)
     return leaf ? load_slot(leaf, slot_of(leaf, index)) : NULL;
 }
 
+void *const *radix_slots(const struct radix *tree, u64 index, u64 *n)
+{
+    struct radix_node *leaf = find_leaf(tree, index);
+
+    *n = RADIX_SLOTS - (index & SLOT_MASK);
+    return leaf ? &leaf->slots[index & SLOT_MASK] : NULL;
+}
+
 /* ---- Inserting: reserve all nodes first, so that from there on nothing can fail. ---- */
 
 /* Nodes on the way to `index` that do not exist. */

@@ -74,6 +74,17 @@ void *radix_remove(struct radix *tree, u64 index);
 void *radix_replace(struct radix *tree, u64 index, void *item);
 
 /*
+ * Reader. The slots of index, index + 1, ...: *n of them (at least one) stand side by side, up to the
+ * end of a node. Each is read by radix_slot_read, and may be empty. NULL: nothing is at these *n.
+ */
+void *const *radix_slots(const struct radix *tree, u64 index, u64 *n);
+
+static inline void *radix_slot_read(void *const *slot)
+{
+    return __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+}
+
+/*
  * Reader. Collects items in [first, last] in rising order, at most `max` of them, with their
  * indices where `indices` is not NULL. Returns how many. To go on: first = last index found + 1.
  */

@@ -7,76 +7,15 @@
  *       map     map     skip   map     skip    map    skip    map
  *
  * A marked page stays unmapped, so that touching it still starts the next window. Nothing here waits: a page that is
- * locked is skipped, and the entries are stored under one pt_lock for each batch.
+ * locked is skipped.
+ *
+ * Both tables are walked side by side, once: the entries that are empty, and the slots of the cache's tree. The page lock
+ * is only tried, so it may be taken with pt_lock held, although it is the outer one.
  */
 #include "lib/types.h"
 #include "mm/account.h"
 #include "mm/fault_internal.h"
 #include "mm/knobs.h"
-
-#define AROUND_BATCH 16
-
-bool fault_store_file_entry(struct fault *f, pte_t *ptep, struct page *page)
-{
-    if (*ptep)
-        return false;
-    bool writable = f->access == FAULT_WRITE && (f->vma->flags & VMA_SHARED);
-    page_get(page);
-    atomic_add(&page->mapcount, 1);
-    atomic_add(&f->mm->rss_file, 1);
-    WRITE_ONCE(*ptep, page_phys(page) | vma_pte_bits(f->vma, writable));
-    return true;
-}
-
-/* Locks the page if it can be mapped right now. */
-static bool try_lock_mappable(struct page_cache *cache, struct page *page, pgoff_t index)
-{
-    u32 flags = READ_ONCE(page->flags);
-    if ((flags & (PAGE_LOCKED | PAGE_READAHEAD | PAGE_UPTODATE)) != PAGE_UPTODATE)
-        return false;
-    if (!page_trylock(page))
-        return false;
-    if (page_cache_owns(cache, page, index) && page_is_uptodate(page) &&
-        index < page_cache_size_pages(cache))
-        return true;
-    page_unlock(page);
-    return false;
-}
-
-/* pages[i] are locked and referenced; stores the empty entries among them. => how many it stored */
-static unsigned store_entries(struct fault *f, struct page **pages, unsigned n)
-{
-    unsigned stored = 0;
-    pt_lock(&f->mm->space);
-    pte_t *table = n ? pt_ensure(&f->mm->space, f->addr) : NULL;
-    for (unsigned i = 0; table && i < n; i++) {
-        pte_t *ptep = table + ((s64)pages[i]->index - (s64)f->pgoff);
-        stored += fault_store_file_entry(f, ptep, pages[i]);
-    }
-    pt_unlock(&f->mm->space);
-    return stored;
-}
-
-/* Maps what it can of [first, last]. => entries stored; *hit: f->pgoff was among the pages */
-static unsigned map_batch(struct fault *f, struct page **pages, unsigned n, bool *hit)
-{
-    struct page_cache *cache = f->vma->file->cache;
-    unsigned kept = 0;
-    for (unsigned i = 0; i < n; i++) {
-        if (try_lock_mappable(cache, pages[i], pages[i]->index))
-            pages[kept++] = pages[i];
-        else
-            page_put(pages[i]);
-    }
-    unsigned stored = store_entries(f, pages, kept);
-    for (unsigned i = 0; i < kept; i++) {
-        if (pages[i]->index == f->pgoff && stored)
-            *hit = true;
-        page_unlock(pages[i]);
-        page_put(pages[i]);
-    }
-    return stored;
-}
 
 /* The block of pages around f->pgoff that may be mapped, in file pages. */
 static void around_limits(const struct fault *f, pgoff_t *first, pgoff_t *last)
@@ -90,19 +29,66 @@ static void around_limits(const struct fault *f, pgoff_t *first, pgoff_t *last)
     *last = MIN(vma_pgoff(vma, end - PAGE_SIZE), file_pages - 1);
 }
 
-bool fault_map_around(struct fault *f)
+/*
+ * Stores the page in the empty entry if that can be done right now. The reference taken becomes the entry's. pt_lock held.
+ * => whether it is mapped
+ */
+static bool try_map(struct page_cache *cache, struct page *page, pgoff_t index, pte_t *ptep,
+                    u64 bits)
+{
+    if (!page_try_get(page))
+        return false;
+    bool is_mapped = false;
+    if (page_trylock_if(page, PAGE_READAHEAD | PAGE_UPTODATE, PAGE_UPTODATE)) {
+        if (page_cache_owns(cache, page, index) && index < page_cache_size_pages(cache)) {
+            atomic_add(&page->mapcount, 1);
+            WRITE_ONCE(*ptep, page_phys(page) | bits);
+            is_mapped = true;
+        }
+        page_unlock(page);
+    }
+    if (!is_mapped)
+        page_put(page);
+    return is_mapped;
+}
+
+/* Maps what it can of [first, last]; the entries follow ptep, which is first's. pt_lock held. => entries stored */
+static unsigned map_cached(struct fault *f, pgoff_t first, pgoff_t last, pte_t *ptep)
 {
     struct page_cache *cache = f->vma->file->cache;
-    struct page *pages[AROUND_BATCH];
+    u64 bits = vma_pte_bits(f->vma, false), run;
+    unsigned stored = 0;
+
+    for (pgoff_t index = first; index <= last; index += run, ptep += run) {
+        void *const *slots = radix_slots(&cache->pages, index, &run);
+        run = MIN(run, last - index + 1);
+        for (u64 i = 0; slots && i < run; i++) {
+            struct page *page = ptep[i] ? NULL : radix_slot_read(&slots[i]);
+            if (page)
+                stored += try_map(cache, page, index + i, &ptep[i], bits);
+        }
+    }
+    return stored;
+}
+
+bool fault_map_around(struct fault *f)
+{
     pgoff_t first, last;
-    unsigned n, stored = 0;
+    unsigned stored = 0;
     bool hit = false;
 
     around_limits(f, &first, &last);
-    while (first <= last && (n = page_cache_find_range(cache, first, last, pages, AROUND_BATCH))) {
-        first = pages[n - 1]->index + 1;
-        stored += map_batch(f, pages, n, &hit);
+    if (first > last)
+        return false;
+    pt_lock(&f->mm->space);
+    pte_t *ptep = pt_ensure(&f->mm->space, f->addr);
+    if (ptep && !*ptep) {
+        stored = map_cached(f, first, last, ptep - (f->pgoff - first));
+        hit = *ptep != 0;
     }
+    pt_unlock(&f->mm->space);
+    if (stored)
+        atomic_add(&f->mm->rss_file, stored);
     if (stored > hit)
         account_mapped_around(stored - hit);
     return hit;

@@ -160,6 +160,19 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
     }
 }
 
+/* Stores a locked, up-to-date cache page in the entry; takes its own reference. pt_lock held. => whether the entry was empty */
+static bool store_entry(struct fault *f, pte_t *ptep, struct page *page)
+{
+    if (*ptep)
+        return false;
+    bool writable = f->access == FAULT_WRITE && (f->vma->flags & VMA_SHARED);
+    page_get(page);
+    atomic_add(&page->mapcount, 1);
+    atomic_add(&f->mm->rss_file, 1);
+    WRITE_ONCE(*ptep, page_phys(page) | vma_pte_bits(f->vma, writable));
+    return true;
+}
+
 /* Maps the locked page itself. */
 static enum fault_result map_page(struct fault *f, struct page *page)
 {
@@ -167,7 +180,7 @@ static enum fault_result map_page(struct fault *f, struct page *page)
     pt_lock(&f->mm->space);
     pte_t *ptep = pt_ensure(&f->mm->space, f->addr);
     if (ptep) {
-        bool stored = fault_store_file_entry(f, ptep, page);
+        bool stored = store_entry(f, ptep, page);
         f->reason = stored ? FAULT_REASON_CACHE : FAULT_REASON_SPURIOUS;
         result = FAULT_DONE;
     }

@@ -45,7 +45,5 @@ void fault_huge_init(void);
 
 /* Maps cached neighbours of f->addr. => true if the page at f->addr itself is mapped now. Lock held, not released. */
 bool fault_map_around(struct fault *f);
-/* Stores a locked, up-to-date cache page in the entry; takes its own reference. pt_lock held. => whether the entry was empty */
-bool fault_store_file_entry(struct fault *f, pte_t *ptep, struct page *page);
 
 #endif

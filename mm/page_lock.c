@@ -51,7 +51,7 @@ bool page_trylock(struct page *page)
 {
     if (!try_set_locked(page))
         return false;
-    lockorder_after(class_of(page), page, false, (u64)__builtin_return_address(0));
+    page_lock_note_taken(page);
     return true;
 }
 
@@ -77,15 +77,8 @@ static bool wake_waiters_locked(struct wait_queue *queue, struct page *page)
     return handed_over;
 }
 
-static void unlock(struct page *page)
+void page_unlock_with_waiters(struct page *page)
 {
-    u32 flags = atomic_load(&page->flags);
-    ASSERT(flags & PAGE_LOCKED);
-    while (!(flags & PAGE_WAITERS)) {
-        if (__atomic_compare_exchange_n(&page->flags, &flags, flags & ~PAGE_LOCKED, false,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            return;
-    }
     struct wait_queue *queue = queue_of(page);
     bool irqs = spin_lock_irq(&queue->lock);
     if (!wake_waiters_locked(queue, page))
@@ -93,20 +86,19 @@ static void unlock(struct page *page)
     spin_unlock_irq(&queue->lock, irqs);
 }
 
-void page_unlock(struct page *page)
+void page_lock_note_taken(struct page *page)
+{
+    lockorder_after(class_of(page), page, false, (u64)__builtin_return_address(0));
+}
+
+void page_lock_note_released(struct page *page)
 {
     lockorder_release(class_of(page), page);
-    unlock(page);
 }
 
 void page_lock_give_to_io(struct page *page)
 {
     lockorder_release(class_of(page), page);
-}
-
-void page_unlock_io(struct page *page)
-{
-    unlock(page);
 }
 
 /* Queues the caller for the page and announces it. */
@@ -131,7 +123,7 @@ static void give_back_if_granted(struct page *page, struct waiter *w)
     bool granted = w->granted;
     spin_unlock_irq(&queue_of(page)->lock, irqs);
     if (granted)
-        unlock(page);
+        page_unlock_io(page);
 }
 
 static int lock_slowly(struct page *page, bool killable)

@@ -7,6 +7,7 @@
 #ifndef MM_PAGE_LOCK_H
 #define MM_PAGE_LOCK_H
 
+#include "kernel/log/log.h"
 #include "kernel/sched/wait.h"
 #include "mm/core/page.h"
 
@@ -17,10 +18,6 @@ void page_lock(struct page *page);
 /* => 0, or -EINTR with a fatal signal pending (not taken). May sleep. */
 MUST_CHECK int page_lock_killable(struct page *page);
 bool page_trylock(struct page *page);
-/* By the task that locked it. Hands the lock to the first page_lock() waiter, wakes all page_wait_unlocked() ones. */
-void page_unlock(struct page *page);
-/* The same for a lock that a read (not a task) held. Any context. */
-void page_unlock_io(struct page *page);
 
 /*
  * Sleeps until the page has been unlocked once; does not take the lock. The caller holds a reference, and must look at everything again.
@@ -30,6 +27,49 @@ MUST_CHECK int page_wait_unlocked(struct page *page, bool *slept);
 
 /* The lock passes from the calling task to a read that it is about to submit; page_unlock_io() will end it. */
 void page_lock_give_to_io(struct page *page);
+
+/* The parts of the two below that are not inline: the lock-order checker, and an unlock with waiters. */
+void page_lock_note_taken(struct page *page);
+void page_lock_note_released(struct page *page);
+void page_unlock_with_waiters(struct page *page);
+
+/* Takes the lock if it is free and of the flags in `mask` exactly `wanted` are set, in one step. => whether it did */
+static inline bool page_trylock_if(struct page *page, u32 mask, u32 wanted)
+{
+    u32 flags = READ_ONCE(page->flags);
+    do {
+        if ((flags & (mask | PAGE_LOCKED)) != wanted)
+            return false;
+    } while (unlikely(!__atomic_compare_exchange_n(&page->flags, &flags, flags | PAGE_LOCKED, false,
+                                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)));
+    if (LOCKORDER_IS_ON)
+        page_lock_note_taken(page);
+    return true;
+}
+
+/*
+ * Ends a read's hold of the lock (not a task's): hands the lock to the first page_lock() waiter, wakes all page_wait_unlocked() ones.
+ * Any context. Whether there are waiters is tested in the step that clears the bit.
+ */
+static inline void page_unlock_io(struct page *page)
+{
+    u32 flags = READ_ONCE(page->flags);
+    ASSERT(flags & PAGE_LOCKED);
+    do {
+        if (unlikely(flags & PAGE_WAITERS)) {
+            page_unlock_with_waiters(page);
+            return;
+        }
+    } while (unlikely(!__atomic_compare_exchange_n(&page->flags, &flags, flags & ~PAGE_LOCKED,
+                                                   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)));
+}
+/* The same by the task that locked it. */
+static inline void page_unlock(struct page *page)
+{
+    if (LOCKORDER_IS_ON)
+        page_lock_note_released(page);
+    page_unlock_io(page);
+}
 
 static inline bool page_is_locked(const struct page *page)
 {

@@ -116,6 +116,17 @@ static void check_gang(int mark, u64 first, u64 last, size_t max)
     CHECK(k == found);
 }
 
+/* The slots side by side from slot->index on, each as the model has it. */
+static void check_slots(const struct model_slot *slot)
+{
+    u64 n = 0, in_window = WINDOW - (u64)(slot - model) % WINDOW;
+    void *const *slots = radix_slots(&tree, slot->index, &n);
+
+    CHECK(n > 0 && n <= RADIX_SLOTS && (slot->index + n) % RADIX_SLOTS == 0);
+    for (u64 i = 0; i < MIN(n, in_window); i++)
+        CHECK((slots ? radix_slot_read(&slots[i]) : NULL) == slot[i].item);
+}
+
 static bool model_has(u64 index)
 {
     for (size_t i = 0; i < SLOTS; i++) {
@@ -209,6 +220,7 @@ static void check_questions(u64 windows_used)
     check_gang((int)rng_below(&rng, RADIX_MARKS + 1) - 1, MIN(slot->index, other->index),
                MAX(slot->index, other->index), rng_below(&rng, 64));
     check_holes(slot);
+    check_slots(slot);
     check_marks(slot, (enum radix_mark)rng_below(&rng, RADIX_MARKS));
 }
 
