@@ -64,7 +64,6 @@ static void platform_init(const struct boot_info *boot)
 
 static void tasks_init(void)
 {
-    trap_set_time_hooks(sched_account_user_exit, sched_account_user_enter);
     cpus_start(cmdline.max_cpus);
     grace_init();
     sync_points_set_seed(cmdline.sync_seed);

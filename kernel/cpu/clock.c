@@ -8,23 +8,14 @@
 #include "kernel/log/log.h"
 
 #define NS_PER_SECOND 1000000000ul
-#define SHIFT         56
 #define MIN_HZ        4000000ul /* below, mult would not fit */
 
-typedef unsigned __int128 u128;
-
 /* Written by clock_set_frequency() while one CPU runs; constant afterwards. */
-static u64 base_tsc, base_ns;
+struct clock_scale clock_scale = {.mult = 1ul << CLOCK_SHIFT};
 static u64 frequency = NS_PER_SECOND;
-static u64 mult = 1ul << SHIFT;
 static u64 wall_offset_ns;
 
 bool clock_is_icount;
-
-u64 clock_ns(void)
-{
-    return base_ns + (u64)((u128)(tsc_read() - base_tsc) * mult >> SHIFT);
-}
 
 u64 clock_wall_ns(void)
 {
@@ -46,13 +37,13 @@ static u64 divide_128(u64 high, u64 low, u64 divisor)
 void clock_set_frequency(u64 hz)
 {
     ASSERT(hz >= MIN_HZ);
-    u64 tsc = tsc_read();
-    u64 now_ns = base_ns + (u64)((u128)(tsc - base_tsc) * mult >> SHIFT);
+    u64 now_ns = clock_ns();
 
-    base_tsc = tsc;
-    base_ns = now_ns;
+    clock_scale.base_tsc = tsc_read();
+    clock_scale.base_ns = now_ns;
     frequency = hz;
-    mult = divide_128(NS_PER_SECOND >> (64 - SHIFT), NS_PER_SECOND << SHIFT, hz);
+    clock_scale.mult =
+        divide_128(NS_PER_SECOND >> (64 - CLOCK_SHIFT), NS_PER_SECOND << CLOCK_SHIFT, hz);
 }
 
 void clock_set_wall(u64 epoch_ns)

@@ -33,9 +33,11 @@ void trap_prepare_user(struct trap_frame *frame);
 
 /* Set while one CPU runs, constant afterwards. */
 static trap_handler handlers[N_EXCEPTIONS];
-static trap_handler user_exception_hook, syscall_hook;
+static trap_handler user_exception_hook;
+/* These are set before the first program runs. */
+static trap_handler syscall_hook;
 static bool (*user_return_hook)(struct trap_frame *frame);
-static void (*time_exit_hook)(void), (*time_enter_hook)(void);
+static void (*user_exit_hook)(void);
 
 static const char *const exception_names[N_EXCEPTIONS] = {
     [TRAP_DIVIDE] = "divide error",
@@ -79,10 +81,9 @@ void trap_set_user_return(bool (*hook)(struct trap_frame *frame))
     user_return_hook = hook;
 }
 
-void trap_set_time_hooks(void (*exit_fn)(void), void (*enter_fn)(void))
+void trap_set_user_exit(void (*hook)(void))
 {
-    time_exit_hook = exit_fn;
-    time_enter_hook = enter_fn;
+    user_exit_hook = hook;
 }
 
 const char *trap_name(u64 vector)
@@ -196,6 +197,7 @@ static void raise_protection_fault(struct trap_frame *frame)
     frame->error = 0;
     if (!user_exception_hook)
         die(frame);
+    user_exit_hook();
     irq_enable();
     user_exception_hook(frame);
     irq_disable();
@@ -204,15 +206,13 @@ static void raise_protection_fault(struct trap_frame *frame)
 static void prepare_return_to_user(struct trap_frame *frame)
 {
     for (;;) {
-        while (user_return_hook && user_return_hook(frame))
+        while (user_return_hook(frame))
             ;
         if (trap_frame_sanitise(frame))
             break;
         raise_protection_fault(frame);
     }
     lockorder_user_return();
-    if (time_enter_hook)
-        time_enter_hook();
 }
 
 void trap_prepare_user(struct trap_frame *frame)
@@ -225,8 +225,8 @@ void trap_dispatch(struct trap_frame *frame)
 {
     bool from_user = trap_from_user(frame);
 
-    if (from_user && time_exit_hook)
-        time_exit_hook();
+    if (from_user)
+        user_exit_hook();
     if (frame->vector < N_EXCEPTIONS) {
         handle_exception(frame);
     } else {
@@ -249,11 +249,9 @@ void trap_dispatch_paranoid(struct trap_frame *frame)
 /* => whether SYSRET may bring the frame back */
 bool trap_syscall(struct trap_frame *frame)
 {
-    if (time_exit_hook)
-        time_exit_hook();
+    user_exit_hook();
     irq_enable();
-    if (syscall_hook)
-        syscall_hook(frame);
+    syscall_hook(frame);
     irq_disable();
     prepare_return_to_user(frame);
     return trap_sysret_is_safe(frame);

@@ -111,11 +111,10 @@ void trap_set_syscall(trap_handler handler);
  */
 void trap_set_user_return(bool (*hook)(struct trap_frame *frame));
 /*
- * Set by kernel/sched, for user and system time. exit_fn: the CPU came from user mode; enter_fn: it
- * goes there now. Both with interrupts off, in every trap, interrupt and system call: they must be
- * cheap.
+ * Set by kernel/sched, for user and system time: the CPU came from user mode. Interrupts off, in
+ * every trap, interrupt and system call: it must be cheap.
  */
-void trap_set_time_hooks(void (*exit_fn)(void), void (*enter_fn)(void));
+void trap_set_user_exit(void (*hook)(void));
 
 /*
  * First entry to user mode: loads every register from *frame and irets; the user_return hook runs

@@ -27,7 +27,7 @@
 #define LONGEST_PAUSE_NS 1000000ul
 #define FREES_PER_YIELD  64
 
-static PERCPU(u64, quiet_points);
+PERCPU(u64, grace_quiet_points);
 static PERCPU(struct deferred *, deferred); /* a stack; any CPU takes it whole */
 
 static struct wait_queue thread_queue = WAIT_QUEUE_INIT(thread_queue);
@@ -36,13 +36,6 @@ static u32 has_work;  /* something was deferred since the thread looked */
 static u32 is_urgent; /* and somebody waits for it */
 static u64 batch;     /* number of the batch in hand; the thread's */
 static u64 batches_done;
-
-void grace_note_quiescent(void)
-{
-    /* Locked, a full fence: nothing that this CPU looks up afterwards may be read before the count
-     * is seen. */
-    atomic_add(percpu_this(quiet_points), 1);
-}
 
 /* ---- Deferring ----------------------------------------------------------------------------- */
 
@@ -122,7 +115,7 @@ static cpumask_t still_busy(cpumask_t cpus, const u64 *seen)
     for (cpumask_t left = cpus & ~idle; left; left &= left - 1) {
         unsigned cpu = (unsigned)__builtin_ctzl(left);
 
-        if (atomic_load(percpu_of(quiet_points, cpu)) == seen[cpu])
+        if (atomic_load(percpu_of(grace_quiet_points, cpu)) == seen[cpu])
             busy |= 1ul << cpu;
     }
     return busy;
@@ -137,7 +130,7 @@ static void wait_one_period(void)
     for (cpumask_t left = online; left; left &= left - 1) {
         unsigned cpu = (unsigned)__builtin_ctzl(left);
 
-        seen[cpu] = atomic_load(percpu_of(quiet_points, cpu));
+        seen[cpu] = atomic_load(percpu_of(grace_quiet_points, cpu));
     }
     cpumask_t busy = still_busy(online & ~(1ul << cpu_index()), seen);
 

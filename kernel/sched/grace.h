@@ -7,6 +7,8 @@
 #ifndef KERNEL_SCHED_GRACE_H
 #define KERNEL_SCHED_GRACE_H
 
+#include "kernel/cpu/cpu.h"
+#include "kernel/sync/atomic.h"
 #include "lib/deferred.h"
 #include "lib/types.h"
 
@@ -17,6 +19,16 @@ void grace_init(
 void grace_defer(struct deferred *object);
 void grace_wait(void);    /* sleeps for one whole grace period */
 void grace_barrier(void); /* waits until everything deferred before has been freed. May sleep. */
-void grace_note_quiescent(void); /* by the scheduler: this CPU passed a quiet point */
+
+extern u64 grace_quiet_points; /* per CPU */
+
+/*
+ * By the scheduler: this CPU passed a quiet point. Locked, a full fence: nothing that this CPU looks up afterwards may
+ * be read before the count is seen.
+ */
+static inline void grace_note_quiescent(void)
+{
+    atomic_add(percpu_this(grace_quiet_points), 1);
+}
 
 #endif

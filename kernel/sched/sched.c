@@ -315,6 +315,18 @@ static void reschedule_interrupt(void *unused)
     sched_program_slice(); /* something was queued; an idle task looks by itself */
 }
 
+/* The task goes to user mode: the stretch that ends here was the kernel's. */
+static void account_user_enter(struct task *me)
+{
+    if (me->in_user)
+        return;
+    u64 now = clock_ns();
+
+    me->system_ns += now - me->time_stamp_ns;
+    me->time_stamp_ns = now;
+    me->in_user = true;
+}
+
 bool sched_user_return_hook(void)
 {
     struct run_queue *rq = percpu_this(run_queue);
@@ -322,8 +334,10 @@ bool sched_user_return_hook(void)
 
     grace_note_quiescent();
     lockorder_user_return();
-    if (likely(!rq->need_resched))
+    if (likely(!rq->need_resched)) {
+        account_user_enter(me);
         return false;
+    }
     rq->need_resched = false;
     run_queue_balance(clock_ns());
     run_queue_add(me, me->cpu);
@@ -342,19 +356,6 @@ void sched_account_user_exit(void)
     charge_user(me, now);
     me->time_stamp_ns = now;
     me->in_user = false;
-}
-
-void sched_account_user_enter(void)
-{
-    struct task *me = task_current();
-
-    if (me->in_user)
-        return;
-    u64 now = clock_ns();
-
-    me->system_ns += now - me->time_stamp_ns;
-    me->time_stamp_ns = now;
-    me->in_user = true;
 }
 
 /* ---- Beginning and numbers ----------------------------------------------------------------- */
@@ -382,7 +383,7 @@ void sched_init(void)
     sched_init_cpu();
     lockorder_set_task_list(held_by_current);
     irq_register_fixed(IPI_VECTOR_RESCHEDULE, "reschedule", reschedule_interrupt, NULL);
-    trap_set_time_hooks(sched_account_user_exit, sched_account_user_enter);
+    trap_set_user_exit(sched_account_user_exit);
     sched_report_init();
 }
 

@@ -157,13 +157,12 @@ void sched_sleep_cancel(void);      /* after prepare, when the condition came tr
 bool sched_wake(struct task *task); /* => whether it was asleep, or about to be. Any context, also
                                        interrupts. */
 void sched_timer_tick(void);        /* by timer_interrupt(): the slice may be over */
-/* Kernel entry and exit of the running task, for user/system time. Interrupts off. */
-void sched_account_user_exit(void);  /* came from user mode */
-void sched_account_user_enter(void); /* goes to user mode */
+/* The running task came from user mode: the time until now was its own. Interrupts off. */
+void sched_account_user_exit(void);
 /*
  * Before each return to user mode, interrupts off: runs others if the slice is over, and is the
  * quiet point of this CPU; in debug builds panics with a lock held. => whether others ran (they may
- * have left signals: look again)
+ * have left signals: look again); if not, the time from now on is user time
  */
 bool sched_user_return_hook(void);
 /* Time the task has used up to now, nanoseconds; exact for the current task, up to its last switch for others. */

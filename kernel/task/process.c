@@ -9,6 +9,7 @@
 #include "kernel/sched/affinity.h"
 #include "kernel/sync/atomic.h"
 #include "kernel/task/futex.h"
+#include "kernel/task/signal.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
@@ -309,10 +310,21 @@ int process_wait(struct process *process)
 
 /* ---- On the way to user mode ----------------------------------------------------------------- */
 
+/* A few loads that tell nearly always that there is nothing to do but to go. */
+static bool may_have_work(const struct task *task, const struct trap_frame *frame)
+{
+    return task_signal_is_pending(task) || signal_may_restart_call(frame) ||
+           task->thread->signals->has_saved_mask || READ_ONCE(task->allowed_cpus);
+}
+
 /* Before each return to user mode, interrupts off. => whether it did something */
 static bool user_return(struct trap_frame *frame)
 {
-    if (task_kill_is_pending(task_current())) {
+    const struct task *task = task_current();
+
+    if (likely(!may_have_work(task, frame)))
+        return sched_user_return_hook();
+    if (task_kill_is_pending(task)) {
         irq_enable();
         thread_exit_killed();
     }

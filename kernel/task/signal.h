@@ -25,10 +25,12 @@
 #ifndef KERNEL_TASK_SIGNAL_H
 #define KERNEL_TASK_SIGNAL_H
 
+#include "kernel/cpu/trap.h"
 #include "kernel/sched/timer.h"
 #include "kernel/sched/wait.h"
 #include "kernel/sync/spin.h"
 #include "kernel/task/signal_number.h"
+#include "lib/errno.h"
 #include "lib/list.h"
 
 struct process;
@@ -200,6 +202,12 @@ int signal_process_exec(
     struct process *process); /* in its only thread, before the point of no return. => 0, -ENOMEM */
 /* SIGCHLD to process->parent, process_tree_lock held. => whether the parent wants no zombie (end of a process only) */
 bool signal_notify_parent_locked(struct process *process, int code, int status);
+/* Of the results of a system call, only these few mean that it may have to be made again. */
+static inline bool signal_may_restart_call(const struct trap_frame *frame)
+{
+    return frame->vector == TRAP_VECTOR_SYSCALL &&
+           (s64)frame->rax >= -ERESTART_RESTARTBLOCK && (s64)frame->rax <= -ERESTARTSYS;
+}
 /* Before each return to user mode, interrupts off. => whether it did something (call it again) */
 bool signal_user_return(struct trap_frame *frame);
 /* The signal that ends the current process (its threads are marked killed for it), 0: none. */

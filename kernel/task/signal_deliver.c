@@ -24,7 +24,7 @@
 static bool is_interrupted_call(const struct trap_frame *frame)
 {
     s64 result = frame->rax;
-    return frame->vector == TRAP_VECTOR_SYSCALL &&
+    return signal_may_restart_call(frame) &&
            (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
             result == -ERESTART_RESTARTBLOCK);
 }
