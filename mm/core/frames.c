@@ -130,19 +130,47 @@ static struct cpu_list *own_list(void)
     return list;
 }
 
-/* Fills the CPU's empty list half, as far as the reserve allows. => whether a frame is in it */
+/* Moves one block of the buddy system, frame by frame, into the CPU's list: the last first out. */
+static void take_block_apart(struct cpu_list *list, struct page *block, unsigned order)
+{
+    struct page **slot = &list->pages[list->n];
+
+    for (struct page *page = block + (1ul << order); page-- > block;) {
+        page->flags = PAGE_CPU_LIST;
+        page->order = 0;
+        *slot++ = page;
+    }
+    list->n += 1u << order;
+}
+
+/* The largest order whose block is not more than `frames`, and can be had without splitting one if possible. */
+static unsigned order_to_take_locked(u32 n_frames)
+{
+    unsigned most = 31 - (unsigned)__builtin_clz(n_frames), order = 0;
+
+    while (order < most && list_is_empty(&frames.free[order]))
+        order++;
+    return order;
+}
+
+/*
+ * Fills the CPU's empty list half, as far as the reserve allows: with whole blocks, the smallest that there are
+ * first. The reserve itself is taken one by one. => whether a frame is in it
+ */
 static bool refill_list(struct cpu_list *list, unsigned flags)
 {
+    u32 want = frames.list_high / 2;
+
     spin_lock(&frames.lock);
-    for (u32 want = frames.list_high / 2; list->n < want; list->n++) {
-        /* The reserve is taken one by one. */
-        if (!may_take_locked(0, 0) && (list->n > 0 || !may_take_locked(0, flags)))
+    while (list->n < want) {
+        unsigned order = order_to_take_locked(want - list->n);
+
+        if (!may_take_locked(order, 0))
+            order = 0;
+        if (!may_take_locked(order, 0) && (list->n > 0 || !may_take_locked(order, flags)))
             break;
 
-        struct page *page = buddy_alloc_locked(0);
-
-        page->flags = PAGE_CPU_LIST;
-        list->pages[list->n] = page;
+        take_block_apart(list, buddy_alloc_locked(order), order);
     }
     spin_unlock(&frames.lock);
     return list->n > 0;
@@ -212,13 +240,9 @@ static bool inject_failure(void)
     return fail;
 }
 
-static struct page *prepare(struct page *page, unsigned order, unsigned flags)
+/* Nobody else knows the frame yet: plain stores. */
+static void set_up(struct page *page, unsigned order)
 {
-    if (MEMORY_CHECKS)
-        check_poison_block(page, order);
-    if (flags & FRAME_ZERO)
-        for (u64 i = 0; i < 1ul << order; i++)
-            page_clear(page_virt(page + i));
     page->flags = 0;
     page->order = (u8)order;
     page->mapcount = 0;
@@ -227,23 +251,61 @@ static struct page *prepare(struct page *page, unsigned order, unsigned flags)
     list_init(&page->lru);
     /* Last: from now on a lock-free lookup with an old pointer can take a reference. */
     atomic_store(&page->refs, 1);
+}
+
+static struct page *prepare(struct page *page, unsigned order, unsigned flags)
+{
+    if (MEMORY_CHECKS)
+        check_poison_block(page, order);
+    if (flags & FRAME_ZERO)
+        for (u64 i = 0; i < 1ul << order; i++)
+            page_clear(page_virt(page + i));
+    set_up(page, order);
     return page;
 }
 
-struct page *frame_alloc(unsigned flags)
+/* The fast half of frame_alloc: what the CPU's list has. => NULL: it is empty */
+static inline struct page *take_from_list(void)
+{
+    bool irqs = irq_save_disable();
+    struct cpu_list *list = own_list();
+    struct page *page = likely(list->n > 0) ? list->pages[--list->n] : NULL;
+
+    irq_restore(irqs);
+    return page;
+}
+
+/* The list was empty, or a test wants failures. */
+static __attribute__((noinline)) struct page *take_slowly(unsigned flags)
 {
     struct page *page = NULL;
 
-    if (unlikely(READ_ONCE(frames.inject_is_armed)) && inject_failure())
+    if (READ_ONCE(frames.inject_is_armed) && inject_failure())
         return NULL;
 
     bool irqs = irq_save_disable();
     struct cpu_list *list = own_list();
 
-    if (likely(list->n > 0) || refill_list(list, flags))
+    if (list->n > 0 || refill_list(list, flags))
         page = list->pages[--list->n];
     irq_restore(irqs);
-    return likely(page) ? prepare(page, 0, flags) : NULL;
+    return page;
+}
+
+struct page *frame_alloc(unsigned flags)
+{
+    struct page *page = likely(!READ_ONCE(frames.inject_is_armed)) ? take_from_list() : NULL;
+
+    if (unlikely(!page))
+        page = take_slowly(flags);
+    if (unlikely(!page))
+        return NULL;
+    if (MEMORY_CHECKS)
+        check_poison_block(page, 0);
+    if (flags & FRAME_ZERO)
+        page_clear(page_virt(page));
+    set_up(page, 0);
+    return page;
 }
 
 static struct page *take_block(unsigned order, unsigned flags)
