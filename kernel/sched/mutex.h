@@ -26,13 +26,13 @@ bool mutex_is_mine(const struct mutex *m);
 
 /*
  * Readers share, a writer excludes. Strictly FIFO: a reader that comes after a waiting writer waits
- * behind it. Not recursive, also not for readers.
+ * behind it. Not recursive, also not for readers. It must outlive the call that unlocks it.
  */
 struct rwsem {
+    u64 state; /* atomic: RWSEM_* and the number of readers */
     struct wait_queue queue;
-    s32 readers;
     struct task *writer;
-    u32 waiting_writers;
+    u32 waiting_writers; /* queue.lock */
     struct lock_class *class;
     const char *name; /* "mmap_lock": shows in wait reasons */
 };
@@ -49,5 +49,6 @@ void rwsem_downgrade(
     struct rwsem *s); /* writer becomes reader; waiting readers at the front come in */
 bool rwsem_is_write_locked_by_me(const struct rwsem *s);
 bool rwsem_is_locked(const struct rwsem *s);
+u64 rwsem_readers(const struct rwsem *s); /* how many hold it now */
 
 #endif

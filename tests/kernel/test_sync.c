@@ -195,7 +195,7 @@ KTEST(sync_rwsem, readers_share)
     rwsem_read_lock(&test_rwsem);
     threads_add(&threads, read_and_tell, (void *)(u64)'r');
     KEXPECT_EQ(threads_join(&threads), 0); /* it never waited for us */
-    KEXPECT_EQ(test_rwsem.readers, 1);
+    KEXPECT_EQ(rwsem_readers(&test_rwsem), 1);
     rwsem_read_unlock(&test_rwsem);
     KEXPECT(!rwsem_is_locked(&test_rwsem));
     KEXPECT_STREQ(story, "r");
@@ -416,7 +416,7 @@ KTEST(lockorder, release_of_a_lock_not_held_is_found_and_changes_nothing)
     lockorder_expect_violation();
     rwsem_read_unlock(&test_rwsem);
     expect_message("released though not held", "test rwsem");
-    KEXPECT_EQ(test_rwsem.readers, 0);
+    KEXPECT_EQ(rwsem_readers(&test_rwsem), 0);
 }
 
 TEST_LOCK(irq_lock);
