@@ -10,7 +10,6 @@
  */
 #include "mm/account.h"
 
-#include "kernel/cpu/clock.h"
 #include "kernel/log/trace.h"
 #include "lib/errno.h"
 #include "lib/format.h"
@@ -19,10 +18,21 @@
 /* Written by the CPU itself outside interrupts, so plain additions are enough. */
 static PERCPU(struct task_fault_counters, system_faults);
 
-#define COUNT(field, n)                           \
-    do {                                          \
-        task_current()->faults.field += (n);      \
-        percpu_this(system_faults)->field += (n); \
+struct counts {
+    struct task_fault_counters *task, *system;
+};
+
+/* Good until the caller sleeps. */
+static inline struct counts counts_now(void)
+{
+    return (struct counts){&task_current()->faults, percpu_this(system_faults)};
+}
+
+#define COUNT(of, field, n)           \
+    do {                              \
+        struct counts counts_ = (of); \
+        counts_.task->field += (n);   \
+        counts_.system->field += (n); \
     } while (0)
 
 /* What one fault adds to the numbers that programs are shown. */
@@ -129,52 +139,56 @@ const char *account_rule_name(void)
 
 void account_fault_begin(struct fault *f)
 {
-    COUNT(started, 1);
-    COUNT(attempts, 1);
-    f->start_ns = clock_ns();
-    f->outer = task_current()->fault;
-    task_current()->fault = f;
+    struct counts counts = counts_now();
+    struct task *me = task_current();
+
+    COUNT(counts, started, 1);
+    COUNT(counts, attempts, 1);
+    f->outer = me->fault;
+    me->fault = f;
     TRACE("fault_begin addr=%lx access=%lu user=%lu", f->addr, f->access,
           f->flags & FAULT_FLAG_USER, 0);
 }
 
 void account_fault_retry(struct fault *f)
 {
+    struct counts counts = counts_now();
+
     f->retries++;
-    COUNT(retries, 1);
-    COUNT(attempts, 1);
+    COUNT(counts, retries, 1);
+    COUNT(counts, attempts, 1);
 }
 
 void account_retry_miss(void)
 {
-    COUNT(retry_misses, 1);
+    COUNT(counts_now(), retry_misses, 1);
 }
 
 void account_mapped_around(unsigned pages)
 {
-    COUNT(reason[FAULT_REASON_AROUND], pages);
+    COUNT(counts_now(), reason[FAULT_REASON_AROUND], pages);
 }
 
 void account_lock_fallback(enum fault_fallback why)
 {
-    COUNT(fallback[why], 1);
+    COUNT(counts_now(), fallback[why], 1);
 }
 
-static void count_outcome(const struct fault *f)
+static void count_outcome(struct counts counts, const struct fault *f)
 {
     switch (f->outcome) {
     case FAULT_DONE:
         if (f->slept)
-            COUNT(major, 1);
+            COUNT(counts, major, 1);
         else
-            COUNT(minor, 1);
+            COUNT(counts, minor, 1);
         break;
-    case FAULT_SIGBUS_ADRERR: COUNT(sigbus, 1); break;
+    case FAULT_SIGBUS_ADRERR: COUNT(counts, sigbus, 1); break;
     case FAULT_SIGSEGV_MAPERR:
-    case FAULT_SIGSEGV_ACCERR: COUNT(sigsegv, 1); break;
-    case FAULT_OOM: COUNT(oom, 1); break;
+    case FAULT_SIGSEGV_ACCERR: COUNT(counts, sigsegv, 1); break;
+    case FAULT_OOM: COUNT(counts, oom, 1); break;
     case FAULT_KILLED:
-    case FAULT_RETRY: /* never an outcome */ COUNT(killed, 1); break;
+    case FAULT_RETRY: /* never an outcome */ COUNT(counts, killed, 1); break;
     }
 }
 
@@ -190,21 +204,22 @@ static enum fault_reason reason_of(const struct fault *f)
 
 void account_fault_end(struct fault *f, enum fault_result result)
 {
+    struct counts counts = counts_now();
     f->outcome = result;
     task_current()->fault = f->outer;
-    count_outcome(f);
-    COUNT(reason[reason_of(f)], 1);
+    count_outcome(counts, f);
+    COUNT(counts, reason[reason_of(f)], 1);
     if (f->slept) {
-        COUNT(waits, 1);
-        COUNT(wait_ns, f->wait_ns);
+        COUNT(counts, waits, 1);
+        COUNT(counts, wait_ns, f->wait_ns);
     }
     if (f->kept_lock_across_io)
-        COUNT(lock_across_io, 1);
+        COUNT(counts, lock_across_io, 1);
     struct account_shown shown = rule->count(f);
-    COUNT(shown_major, (u64)shown.major);
-    COUNT(shown_minor, (u64)shown.minor);
-    COUNT(shown_pgfault, shown.pgfault);
-    COUNT(shown_pgmajfault, shown.pgmajfault);
+    COUNT(counts, shown_major, (u64)shown.major);
+    COUNT(counts, shown_minor, (u64)shown.minor);
+    COUNT(counts, shown_pgfault, shown.pgfault);
+    COUNT(counts, shown_pgmajfault, shown.pgmajfault);
     TRACE("fault_end addr=%lx outcome=%lu retries=%lu slept=%lu", f->addr, result, f->retries,
           f->slept);
 }

@@ -78,14 +78,14 @@ static enum fault_result check_access(const struct fault *f)
     return allowed ? FAULT_DONE : FAULT_SIGSEGV_ACCERR;
 }
 
-/* The entry as it is now. It can change until pt_lock is held again; whoever stores one compares first. */
+/*
+ * The entry as it is now, without pt_lock: the table stays while the VMA is locked. The entry can change until pt_lock
+ * is held; whoever stores one compares first.
+ */
 static pte_t look_at_entry(struct fault *f)
 {
-    pt_lock(&f->mm->space);
-    pte_t *ptep = pt_find(&f->mm->space, f->addr);
-    pte_t pte = ptep ? *ptep : 0;
-    pt_unlock(&f->mm->space);
-    return pte;
+    f->ptep = pt_find(&f->mm->space, f->addr);
+    return f->ptep ? READ_ONCE(*f->ptep) : 0;
 }
 
 static bool entry_serves(const struct fault *f, pte_t pte)

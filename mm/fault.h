@@ -61,6 +61,8 @@ struct fault {
     const struct fault_lock_policy *lock; /* whose lock the attempt holds: mm/fault_lock.h */
     struct vma *vma;                      /* valid only while locked */
     pgoff_t pgoff;
+    pte_t
+        *ptep; /* the entry, where its table was there at the look; good while the VMA is locked */
     bool locked;            /* mmap_lock or the VMA's lock is held by this fault */
     struct vma *let_go_vma; /* the VMA that was let go: dead, unless it is taken back */
     u64 change_count;       /* of mm when the lock was let go */
@@ -81,7 +83,6 @@ struct fault {
     const struct page
         *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
     u64 wait_ns;
-    u64 start_ns;
     struct fault
         *outer; /* the fault that this one interrupted (a fault while serving a kernel access) */
     enum fault_result outcome;

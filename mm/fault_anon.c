@@ -45,7 +45,7 @@ enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t e
 
     tlb_batch_init(&batch, &f->mm->space);
     pt_lock(&f->mm->space);
-    pte_t *ptep = pt_ensure(&f->mm->space, f->addr);
+    pte_t *ptep = fault_ensure_entry(f);
     if (!ptep) {
         result = FAULT_OOM;
     } else if ((*ptep & ~(PTE_ACCESSED | PTE_DIRTY)) == (expected & ~(PTE_ACCESSED | PTE_DIRTY))) {
@@ -59,7 +59,8 @@ enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t e
         installed = true;
     }
     pt_unlock(&f->mm->space);
-    tlb_batch_flush(&batch);
+    if (!tlb_batch_is_empty(&batch))
+        tlb_batch_flush(&batch);
     if (!installed)
         page_put(page);
     f->reason = installed ? reason : FAULT_REASON_SPURIOUS;
@@ -70,7 +71,7 @@ static enum fault_result map_zero_page(struct fault *f)
 {
     enum fault_result result = FAULT_OOM;
     pt_lock(&f->mm->space);
-    pte_t *ptep = pt_ensure(&f->mm->space, f->addr);
+    pte_t *ptep = fault_ensure_entry(f);
     if (ptep) {
         f->reason = *ptep ? FAULT_REASON_SPURIOUS : FAULT_REASON_ZERO;
         if (!*ptep)

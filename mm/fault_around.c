@@ -29,27 +29,28 @@ static void around_limits(const struct fault *f, pgoff_t *first, pgoff_t *last)
     *last = MIN(vma_pgoff(vma, end - PAGE_SIZE), file_pages - 1);
 }
 
+/* A cached page that is up to date and has no mark; anonymous ones and the kernel's own are never both. */
+#define FLAGS_LOOKED_AT (PAGE_UPTODATE | PAGE_READAHEAD | PAGE_ANON | PAGE_SLAB | PAGE_TABLE)
+
 /*
  * Stores the page in the empty entry if that can be done right now. The reference taken becomes the entry's. pt_lock held.
  * => whether it is mapped
  */
-static bool try_map(struct page_cache *cache, struct page *page, pgoff_t index, pte_t *ptep,
-                    u64 bits)
+static inline bool try_map(struct page_cache *cache, struct page *page, pgoff_t index, pte_t *ptep,
+                           u64 bits)
 {
-    if (!page_try_get(page))
+    if (!page_try_get_locked(page, FLAGS_LOOKED_AT, PAGE_UPTODATE))
         return false;
-    bool is_mapped = false;
-    if (page_trylock_if(page, PAGE_READAHEAD | PAGE_UPTODATE, PAGE_UPTODATE)) {
-        if (page_cache_owns(cache, page, index) && index < page_cache_size_pages(cache)) {
-            atomic_add(&page->mapcount, 1);
-            WRITE_ONCE(*ptep, page_phys(page) | bits);
-            is_mapped = true;
-        }
-        page_unlock(page);
+    bool may_map =
+        page_cache_owns(cache, page, index) && index << PAGE_SHIFT < READ_ONCE(cache->size_bytes);
+    if (likely(may_map)) {
+        atomic_add(&page->mapcount, 1);
+        WRITE_ONCE(*ptep, page_phys(page) | bits);
     }
-    if (!is_mapped)
+    page_unlock(page);
+    if (unlikely(!may_map))
         page_put(page);
-    return is_mapped;
+    return may_map;
 }
 
 /* Maps what it can of [first, last]; the entries follow ptep, which is first's. pt_lock held. => entries stored */
@@ -81,7 +82,7 @@ bool fault_map_around(struct fault *f)
     if (first > last)
         return false;
     pt_lock(&f->mm->space);
-    pte_t *ptep = pt_ensure(&f->mm->space, f->addr);
+    pte_t *ptep = fault_ensure_entry(f);
     if (ptep && !*ptep) {
         stored = map_cached(f, first, last, ptep - (f->pgoff - first));
         hit = *ptep != 0;

@@ -178,7 +178,7 @@ static enum fault_result map_page(struct fault *f, struct page *page)
 {
     enum fault_result result = FAULT_OOM;
     pt_lock(&f->mm->space);
-    pte_t *ptep = pt_ensure(&f->mm->space, f->addr);
+    pte_t *ptep = fault_ensure_entry(f);
     if (ptep) {
         bool stored = store_entry(f, ptep, page);
         f->reason = stored ? FAULT_REASON_CACHE : FAULT_REASON_SPURIOUS;

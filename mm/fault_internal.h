@@ -21,7 +21,20 @@ enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct
 enum fault_result fault_wait_for_asked(struct fault *f, struct page *page,
                                        struct mapped_file *file);
 /* Drops what was pinned across the restart. */
-void fault_unpin(struct fault *f);
+void fault_unpin_page(struct fault *f);
+static inline void fault_unpin(struct fault *f)
+{
+    if (unlikely(f->pinned))
+        fault_unpin_page(f);
+}
+
+/* The entry of f->addr, its table made where it was missing. VMA locked, pt_lock held. NULL: out of frames */
+static inline pte_t *fault_ensure_entry(struct fault *f)
+{
+    if (unlikely(!f->ptep))
+        f->ptep = pt_ensure(&f->mm->space, f->addr);
+    return f->ptep;
+}
 /* At the first lookup after a restart: counts a retry miss if the page slept for is no longer the one found (NULL: none). */
 void fault_note_restart_lookup(struct fault *f, const struct page *found);
 

@@ -175,6 +175,7 @@ void fault_unlock_vma(struct fault *f)
 {
     f->lock->release(f);
     f->vma = NULL;
+    f->ptep = NULL;
     f->locked = false;
 }
 

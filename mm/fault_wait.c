@@ -9,10 +9,9 @@
 #include "mm/fault_internal.h"
 #include "mm/knobs.h"
 
-void fault_unpin(struct fault *f)
+void fault_unpin_page(struct fault *f)
 {
-    if (f->pinned)
-        page_put(f->pinned);
+    page_put(f->pinned);
     f->pinned = NULL;
 }
 

@@ -43,11 +43,11 @@
 
 struct fork_work {
     struct mm *parent, *child;
-    struct tlb_batch batch;
     pte_t *child_table; /* the child's entry for table_start */
     u64 table_start;
     u64 shared_pages;
     bool has_too_many_refs;
+    struct tlb_batch batch;
 };
 
 /* ---- Pages ---- */

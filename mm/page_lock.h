@@ -33,14 +33,19 @@ void page_lock_note_taken(struct page *page);
 void page_lock_note_released(struct page *page);
 void page_unlock_with_waiters(struct page *page);
 
-/* Takes the lock if it is free and of the flags in `mask` exactly `wanted` are set, in one step. => whether it did */
-static inline bool page_trylock_if(struct page *page, u32 mask, u32 wanted)
+/*
+ * A reference and the lock in one step, if the page is not being freed, nobody has the lock, and of the flags in `mask`
+ * exactly `wanted` are set. For lock-free lookups: what is found may be somebody else's page by now, so the mask must
+ * leave no page but a cache's. => whether both were taken
+ */
+static inline bool page_try_get_locked(struct page *page, u32 mask, u32 wanted)
 {
-    u32 flags = READ_ONCE(page->flags);
+    u64 old = READ_ONCE(page->flags_and_refs);
     do {
-        if ((flags & (mask | PAGE_LOCKED)) != wanted)
+        if (((u32)old & (mask | PAGE_LOCKED)) != wanted || (s32)(old >> 32) <= 0)
             return false;
-    } while (unlikely(!__atomic_compare_exchange_n(&page->flags, &flags, flags | PAGE_LOCKED, false,
+    } while (unlikely(!__atomic_compare_exchange_n(&page->flags_and_refs, &old,
+                                                   (old | PAGE_LOCKED) + (1ul << 32), false,
                                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)));
     if (LOCKORDER_IS_ON)
         page_lock_note_taken(page);

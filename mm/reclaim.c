@@ -134,17 +134,17 @@ void reclaim_make_oldest(struct page *page)
     page_put(page);
 }
 
-struct page *frame_alloc_reclaim(unsigned flags)
+struct page *frame_alloc_after_reclaim(unsigned flags)
 {
     unsigned patience = PATIENCE_ROUNDS;
     struct page *page;
-    while (!(page = frame_alloc(flags))) {
+    do {
         if (reclaim_pages(RECLAIM_BATCH) > 0)
             continue;
         /* Everything cached may be on its way from the disk: that ends. A kill, or nothing to wait for, does not. */
         if (patience-- == 0 || cached_count() == 0 || task_kill_is_pending(task_current()))
             return NULL;
         sleep_until_ns(clock_ns() + PATIENCE_NS);
-    }
+    } while (!(page = frame_alloc(flags)));
     return page;
 }

@@ -11,7 +11,12 @@
 #include "mm/page_cache.h"
 
 /* frame_alloc, and when that fails: reclaim and try again. => NULL when nothing can be reclaimed. May sleep; no page-table lock, map_lock or spinlock held. */
-struct page *frame_alloc_reclaim(unsigned flags);
+struct page *frame_alloc_after_reclaim(unsigned flags); /* the slow half */
+static inline struct page *frame_alloc_reclaim(unsigned flags)
+{
+    struct page *page = frame_alloc(flags);
+    return likely(page) ? page : frame_alloc_after_reclaim(flags);
+}
 /* Tries to free at least `want` frames. => frames freed. Same rules. */
 u64 reclaim_pages(u64 want);
 

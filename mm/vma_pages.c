@@ -27,9 +27,11 @@
 
 struct pages_work {
     struct mm *mm;
-    const struct vma *vma; /* protect: the area with its new protection */
+    u64 anon, file;        /* entries taken away since the counters were settled */
+    const struct vma *vma; /* protect: the area with its new protection, */
+    u64 bits,
+        bits_if_written; /* and what that makes of an entry that may not, or may be stored through */
     struct tlb_batch batch;
-    u64 anon, file; /* entries taken away since the counters were settled */
 };
 
 /* ---- Zap ---- */
@@ -78,13 +80,13 @@ static bool may_be_writable(const struct vma *vma, pte_t old)
     return (vma->flags & VMA_SHARED) && (old & PTE_DIRTY);
 }
 
-static pte_t entry_for(const struct vma *vma, pte_t old)
+static pte_t entry_for(const struct pages_work *work, pte_t old)
 {
     pte_t kept =
         old & (PTE_ADDRESS_MASK | PTE_ACCESSED | PTE_DIRTY | PTE_ZERO_PAGE | PTE_LAZY_FREE);
-    if (vma->prot == PROT_NONE)
-        return kept | PTE_NONE_PROT;
-    return kept | vma_pte_bits(vma, may_be_writable(vma, old));
+    if (work->bits != work->bits_if_written && may_be_writable(work->vma, old))
+        return kept | work->bits_if_written;
+    return kept | work->bits;
 }
 
 static bool protect_entry(void *ctx, u64 addr, pte_t *ptep)
@@ -96,7 +98,7 @@ static bool protect_entry(void *ctx, u64 addr, pte_t *ptep)
         ((old & PTE_ZERO_PAGE) || !page_has(pte_page(old), PAGE_ANON)))
         return zap_entry(work, addr, ptep);
     for (;;) {
-        pte_t new = entry_for(work->vma, old);
+        pte_t new = entry_for(work, old);
         if (new == old)
             return false;
         if (atomic_change(ptep, old, new))
@@ -119,10 +121,13 @@ static void settle_counters(struct pages_work *work)
     work->anon = work->file = 0;
 }
 
-static void work_on_range(struct pages_work *work, u64 start, u64 end, entry_visit visit)
+/* Inline, so that each kind of work is a loop of its own over the entries. */
+static inline __attribute__((always_inline)) void work_on_range(struct pages_work *work, u64 start,
+                                                                u64 end, entry_visit visit)
 {
     struct pt_space *space = &work->mm->space;
 
+    work->anon = work->file = 0;
     ASSERT(rwsem_is_write_locked_by_me(&work->mm->mmap_lock) || atomic_load(&work->mm->users) == 0);
     tlb_batch_init(&work->batch, space);
     for (u64 addr = start; addr < end;) {
@@ -135,12 +140,14 @@ static void work_on_range(struct pages_work *work, u64 start, u64 end, entry_vis
         if (work->batch.n_pages == TLB_BATCH_PAGES)
             tlb_batch_flush(&work->batch);
     }
-    tlb_batch_flush(&work->batch);
+    if (!tlb_batch_is_empty(&work->batch))
+        tlb_batch_flush(&work->batch);
 }
 
 void mm_zap_range(struct mm *mm, u64 start, u64 end)
 {
-    struct pages_work work = {.mm = mm};
+    struct pages_work work; /* not cleared: the batch is large */
+    work.mm = mm;
     work_on_range(&work, start, end, zap_entry);
     if (atomic_load(&mm->huge_pages))
         huge_zap_range(mm, start, end);
@@ -148,9 +155,13 @@ void mm_zap_range(struct mm *mm, u64 start, u64 end)
 
 void mm_protect_range(struct vma *vma, u64 start, u64 end)
 {
-    struct pages_work work = {.mm = vma->mm, .vma = vma};
     if (vma_is_huge(vma))
         return huge_protect_range(vma, start, end);
+    struct pages_work work;
+    work.mm = vma->mm;
+    work.vma = vma;
+    work.bits = vma->prot == PROT_NONE ? PTE_NONE_PROT : vma_pte_bits(vma, false);
+    work.bits_if_written = vma->prot == PROT_NONE ? PTE_NONE_PROT : vma_pte_bits(vma, true);
     work_on_range(&work, start, end, protect_entry);
 }
 
@@ -172,6 +183,7 @@ void mm_free_tables(struct mm *mm, u64 start, u64 end)
         more = pt_free_tables(&mm->space, floor, ceiling, &batch) ||
                (mm->has_huge_tables && pt_free_directories(&mm->space, start, end, &batch));
         pt_unlock(&mm->space);
-        tlb_batch_flush(&batch);
+        if (!tlb_batch_is_empty(&batch))
+            tlb_batch_flush(&batch);
     } while (more);
 }

@@ -20,6 +20,16 @@ static inline bool try_take(struct spinlock *lock)
     return !atomic_load(&lock->is_taken) && !atomic_exchange(&lock->is_taken, 1);
 }
 
+bool spin_trylock(struct spinlock *lock)
+{
+    if (!try_take(lock))
+        return false;
+    spin_set_owner(lock, cpu_index() + 1);
+    lockorder_after(spin_class(lock), lock, false, CALLER);
+    return true;
+}
+
+#ifdef CONFIG_DEBUG
 static inline void take(struct spinlock *lock, u64 caller)
 {
     lockorder_before(spin_class(lock), lock, caller);
@@ -42,15 +52,6 @@ void spin_lock(struct spinlock *lock)
     take(lock, CALLER);
 }
 
-bool spin_trylock(struct spinlock *lock)
-{
-    if (!try_take(lock))
-        return false;
-    spin_set_owner(lock, cpu_index() + 1);
-    lockorder_after(spin_class(lock), lock, false, CALLER);
-    return true;
-}
-
 void spin_unlock(struct spinlock *lock)
 {
     give_back(lock);
@@ -69,6 +70,13 @@ void spin_unlock_irq(struct spinlock *lock, bool irqs_were_on)
     give_back(lock);
     irq_restore(irqs_were_on);
 }
+#else
+void spin_wait(struct spinlock *lock)
+{
+    while (!try_take(lock))
+        cpu_pause();
+}
+#endif
 
 bool spin_is_locked(const struct spinlock *lock)
 {

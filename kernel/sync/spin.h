@@ -18,6 +18,7 @@
 #define KERNEL_SYNC_SPIN_H
 
 #include "kernel/cpu/cpu.h"
+#include "kernel/sync/atomic.h"
 #include "kernel/sync/lockorder.h"
 
 struct spinlock {
@@ -66,13 +67,40 @@ static inline void spin_set_owner(struct spinlock *lock, u32 owner)
 #endif
 
 void spin_init(struct spinlock *lock, struct lock_class *class);
-void spin_lock(struct spinlock *lock);
 bool spin_trylock(struct spinlock *lock); /* => whether it was free and is now the caller's */
+bool spin_is_locked(
+    const struct spinlock *lock); /* by anybody; a hint unless the caller holds it */
+
+#ifdef CONFIG_DEBUG
+void spin_lock(struct spinlock *lock);
 void spin_unlock(struct spinlock *lock);
 /* Interrupts off while held; returns their earlier state for spin_unlock_irq. */
 bool spin_lock_irq(struct spinlock *lock);
 void spin_unlock_irq(struct spinlock *lock, bool irqs_were_on);
-bool spin_is_locked(
-    const struct spinlock *lock); /* by anybody; a hint unless the caller holds it */
+#else
+/* One exchange takes a free lock: inline, since nearly all are free. */
+void spin_wait(struct spinlock *lock);
+
+static inline void spin_lock(struct spinlock *lock)
+{
+    if (unlikely(atomic_exchange(&lock->is_taken, 1)))
+        spin_wait(lock);
+}
+static inline void spin_unlock(struct spinlock *lock)
+{
+    atomic_store(&lock->is_taken, 0);
+}
+static inline bool spin_lock_irq(struct spinlock *lock)
+{
+    bool irqs_were_on = irq_save_disable();
+    spin_lock(lock);
+    return irqs_were_on;
+}
+static inline void spin_unlock_irq(struct spinlock *lock, bool irqs_were_on)
+{
+    spin_unlock(lock);
+    irq_restore(irqs_were_on);
+}
+#endif
 
 #endif

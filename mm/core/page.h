@@ -38,8 +38,13 @@ enum page_flag {
 };
 
 struct page {
-    u32 flags; /* enum page_flag; atomically changed */
-    s32 refs;
+    union {
+        struct {
+            u32 flags; /* enum page_flag; atomically changed */
+            s32 refs;
+        };
+        u64 flags_and_refs; /* for a step that concerns both */
+    };
     s32 mapcount; /* page-table entries that map it */
     u8 order;     /* of the block this frame heads; of a slab, in each of its frames */
     u8 poisoned;  /* debug builds: free, and filled with the poison pattern */

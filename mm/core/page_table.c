@@ -37,18 +37,18 @@ static bool points_at_table(pte_t entry)
     return (entry & (PTE_PRESENT | PTE_LARGE)) == PTE_PRESENT;
 }
 
-/* The way down where all tables are there, without a loop: every fault goes it. NULL: one is missing. */
+/* The way down where all tables are there, without a loop: every fault goes it, perhaps without the lock. NULL: one is missing. */
 static inline pte_t *find_entry(phys_t root, u64 addr)
 {
     _Static_assert(PT_LEVELS == 4, "three steps down");
-    pte_t entry = ((pte_t *)phys_to_virt(root))[pt_index(addr, 3)];
+    pte_t entry = READ_ONCE(((pte_t *)phys_to_virt(root))[pt_index(addr, 3)]);
 
     if (unlikely(!points_at_table(entry)))
         return NULL;
-    entry = pt_table_of(entry)[pt_index(addr, 2)];
+    entry = READ_ONCE(pt_table_of(entry)[pt_index(addr, 2)]);
     if (unlikely(!points_at_table(entry)))
         return NULL;
-    entry = pt_table_of(entry)[pt_index(addr, 1)];
+    entry = READ_ONCE(pt_table_of(entry)[pt_index(addr, 1)]);
     if (unlikely(!points_at_table(entry)))
         return NULL;
     return &pt_table_of(entry)[pt_index(addr, 0)];

@@ -100,8 +100,10 @@ static inline void pt_unlock(struct pt_space *space)
 /*
  * The lowest-level entry for addr. pt_find: NULL where a table on the way is missing. pt_ensure:
  * allocates missing tables (FRAME_ATOMIC), NULL when out of frames. Both with pt_lock held; the
- * pointer is good while it is held. The entries of the same 2 MiB table follow each other: ptep[1]
- * is the next page's as long as the address stays in the same PT_TABLE_SPAN.
+ * pointer is good while it is held. Whoever has the VMA there locked may call pt_find without it,
+ * to look: tables go only where no VMA is, so the pointer stays good. The entries of the same 2 MiB
+ * table follow each other: ptep[1] is the next page's as long as the address stays in the same
+ * PT_TABLE_SPAN.
  */
 pte_t *pt_find(struct pt_space *space, u64 addr);
 pte_t *pt_ensure(struct pt_space *space, u64 addr);

@@ -120,40 +120,13 @@ static void shoot_down(struct tlb_batch *batch)
     }
 }
 
-static void batch_reset(struct tlb_batch *batch)
-{
-    batch->start = ~0ul;
-    batch->end = 0;
-    batch->n_pages = 0;
-}
-
-void tlb_batch_init(struct tlb_batch *batch, struct pt_space *space)
-{
-    batch->space = space;
-    batch_reset(batch);
-}
-
-void tlb_batch_add_range(struct tlb_batch *batch, u64 start, u64 end)
-{
-    batch->start = MIN(batch->start, ALIGN_DOWN(start, PAGE_SIZE));
-    batch->end = MAX(batch->end, ALIGN_UP(end, PAGE_SIZE));
-}
-
-bool tlb_batch_add_page(struct tlb_batch *batch, u64 addr, struct page *page)
-{
-    ASSERT(batch->n_pages < TLB_BATCH_PAGES);
-    tlb_batch_add_range(batch, addr, addr + PAGE_SIZE);
-    batch->pages[batch->n_pages++] = page;
-    return batch->n_pages == TLB_BATCH_PAGES;
-}
-
 void tlb_batch_flush(struct tlb_batch *batch)
 {
-    if (batch->start < batch->end)
+    if (!tlb_batch_is_empty(batch))
         shoot_down(batch);
     for (u32 i = 0; i < batch->n_pages; i++)
         page_put(batch->pages[i]);
-    batch_reset(batch);
+    tlb_batch_init(batch, batch->space);
 }
 
 void tlb_flush_local_page(u64 addr)

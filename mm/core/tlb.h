@@ -7,6 +7,7 @@
 #ifndef MM_CORE_TLB_H
 #define MM_CORE_TLB_H
 
+#include "kernel/log/log.h"
 #include "kernel/sync/counter.h"
 #include "mm/core/page_table.h"
 
@@ -20,14 +21,35 @@ struct tlb_batch {
     struct page *pages[TLB_BATCH_PAGES]; /* references to drop after the flush */
 };
 
-void tlb_batch_init(struct tlb_batch *batch, struct pt_space *space);
-/* The entries for [start,end) were removed or weakened. pt_lock held. */
-void tlb_batch_add_range(struct tlb_batch *batch, u64 start, u64 end);
+static inline void tlb_batch_init(struct tlb_batch *batch, struct pt_space *space)
+{
+    batch->space = space;
+    batch->start = ~0ul;
+    batch->end = 0;
+    batch->n_pages = 0;
+}
+static inline bool tlb_batch_is_empty(const struct tlb_batch *batch)
+{
+    return batch->start >= batch->end;
+}
+/* The entries for [start,end), pages, were removed or weakened. pt_lock held. */
+static inline void tlb_batch_add_range(struct tlb_batch *batch, u64 start, u64 end)
+{
+    batch->start = MIN(batch->start, start);
+    batch->end = MAX(batch->end, end);
+}
 /*
  * As above for the page at addr, whose reference is dropped at the flush. pt_lock held.
  * => true when the batch is full: release pt_lock and flush before going on
  */
-MUST_CHECK bool tlb_batch_add_page(struct tlb_batch *batch, u64 addr, struct page *page);
+MUST_CHECK static inline bool tlb_batch_add_page(struct tlb_batch *batch, u64 addr,
+                                                 struct page *page)
+{
+    ASSERT(batch->n_pages < TLB_BATCH_PAGES);
+    tlb_batch_add_range(batch, addr, addr + PAGE_SIZE);
+    batch->pages[batch->n_pages++] = page;
+    return batch->n_pages == TLB_BATCH_PAGES;
+}
 /*
  * Flushes and drops. Interrupts on, no pt_lock held (other CPUs answer while they wait for it). The
  * batch can be used again. Never sleeps.
