@@ -63,16 +63,9 @@ static bool vma_allows_read(const struct vma *vma)
     return vma->prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
-/* A debugger may write to what the program itself only reads, if it is private. */
-static bool vma_allows_write(const struct fault *f)
-{
-    bool is_forced = (f->flags & FAULT_FLAG_FORCE) && !(f->vma->flags & VMA_SHARED);
-    return (f->vma->prot & PROT_WRITE) || (is_forced && f->vma->prot != PROT_NONE);
-}
-
 static enum fault_result check_access(const struct fault *f)
 {
-    bool allowed = f->access == FAULT_WRITE  ? vma_allows_write(f)
+    bool allowed = f->access == FAULT_WRITE  ? f->vma->prot & PROT_WRITE
                    : f->access == FAULT_EXEC ? f->vma->prot & PROT_EXEC
                                              : vma_allows_read(f->vma);
     return allowed ? FAULT_DONE : FAULT_SIGSEGV_ACCERR;
@@ -114,6 +107,14 @@ static enum fault_result handle(struct fault *f)
     }
 }
 
+/* What the area does not allow, done nevertheless. */
+static enum fault_result force(struct fault *f)
+{
+    if (f->access == FAULT_WRITE)
+        return fault_write_forced(f);
+    return f->vma->prot == PROT_NONE ? FAULT_SIGSEGV_ACCERR : handle(f);
+}
+
 /* Once through. Leaves with no lock held, whatever it returns. */
 static enum fault_result attempt(struct fault *f)
 {
@@ -124,6 +125,8 @@ static enum fault_result attempt(struct fault *f)
     result = check_access(f);
     if (result == FAULT_DONE)
         result = handle(f);
+    else if (f->flags & FAULT_FLAG_FORCE)
+        result = force(f);
     if (f->locked)
         fault_unlock_vma(f);
     return result;

@@ -48,7 +48,7 @@ enum fault_flag {
     FAULT_FLAG_USER = 1u << 0,      /* by the program; else by the kernel on user memory */
     FAULT_FLAG_POPULATE = 1u << 1,  /* by a populating call: no trap behind it */
     FAULT_FLAG_KEEP_LOCK = 1u << 2, /* the lock is kept across I/O, whatever vm.fault_retry says */
-    FAULT_FLAG_FORCE = 1u << 3,     /* a debugger's write: private memory gets a page of its own */
+    FAULT_FLAG_FORCE = 1u << 3,     /* by a debugger: a private area's protection does not count */
 };
 
 /* The context handed down. A callee adds to it; it never keeps it. */
@@ -109,6 +109,11 @@ enum fault_result fault_file(struct fault *f);
 enum fault_result fault_huge(struct fault *f); /* every fault on a VMA_HUGETLB area */
 /* A write to a present, write-protected entry: copy on write, first write to the zero page, or write-notify of a shared page. */
 enum fault_result fault_write_protected(struct fault *f);
+/*
+ * A write that the private VMA does not allow (FAULT_FLAG_FORCE): the page becomes one of its own, the entry does not become
+ * writable. Lock held. => DONE (look again whether it is there), SIGSEGV_ACCERR (shared), and what fault_file says
+ */
+enum fault_result fault_write_forced(struct fault *f);
 /*
  * Puts `page` (one reference, becomes the entry's) at f->addr if the entry is still `expected` (0: none), replacing and flushing what was there.
  * => FAULT_DONE (also where somebody else was first: then the reference is dropped and the reason is SPURIOUS), FAULT_OOM (reference dropped)

@@ -53,7 +53,7 @@ enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t e
         atomic_add(&page->mapcount, 1);
         atomic_add(&f->mm->rss_anon, 1);
         pte_t old = atomic_exchange(ptep, page_phys(page) | vma_pte_bits(f->vma, true));
-        if (pte_is_present(old))
+        if (old)
             forget_old_entry(f, old, &batch);
         WRITE_ONCE(f->vma->owns_anon, true);
         installed = true;
@@ -111,8 +111,7 @@ enum fault_result fault_write_protected(struct fault *f)
     bool in_place = pte_is_present(pte) && may_write_in_place(f, pte);
     struct page *source = NULL;
     if (in_place) {
-        if (f->vma->prot & PROT_WRITE) /* not so for a debugger's write */
-            atomic_or(ptep, PTE_WRITE);
+        atomic_or(ptep, PTE_WRITE);
         if (!page_has(pte_page(pte), PAGE_ANON))
             page_set(pte_page(pte), PAGE_DIRTY);
     } else if (pte_is_present(pte) && !(pte & PTE_ZERO_PAGE)) {
@@ -133,6 +132,37 @@ enum fault_result fault_write_protected(struct fault *f)
     struct page *copy = frame_alloc_reclaim(source ? 0 : FRAME_ZERO);
     enum fault_result result = FAULT_OOM;
     if (copy) {
+        if (source)
+            page_copy(page_virt(copy), page_virt(source));
+        result = fault_install_anon(f, copy, pte, source ? FAULT_REASON_COW : FAULT_REASON_ZERO);
+    }
+    if (source)
+        page_put(source);
+    return result;
+}
+
+enum fault_result fault_write_forced(struct fault *f)
+{
+    enum fault_result result = FAULT_OOM;
+
+    if (f->vma->flags & (VMA_SHARED | VMA_HUGETLB))
+        return FAULT_SIGSEGV_ACCERR;
+    pt_lock(&f->mm->space);
+    const pte_t *ptep = pt_find(&f->mm->space, f->addr);
+    pte_t pte = ptep ? *ptep : 0;
+    struct page *source = pte && !(pte & PTE_ZERO_PAGE) ? pte_page(pte) : NULL;
+    bool is_ours = source && page_has(source, PAGE_ANON) && atomic_load(&source->refs) == 1;
+    if (source)
+        page_get(source);
+    pt_unlock(&f->mm->space);
+
+    if (!pte)
+        return f->vma->file ? fault_file(f) : fault_anon(f);
+    struct page *copy = is_ours ? NULL : frame_alloc_reclaim(source ? 0 : FRAME_ZERO);
+    if (is_ours) {
+        f->reason = FAULT_REASON_SPURIOUS;
+        result = FAULT_DONE;
+    } else if (copy) {
         if (source)
             page_copy(page_virt(copy), page_virt(source));
         result = fault_install_anon(f, copy, pte, source ? FAULT_REASON_COW : FAULT_REASON_ZERO);

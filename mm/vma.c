@@ -61,10 +61,12 @@ int vma_grow_down(struct vma *vma, u64 addr)
 /*
  * x86 can refuse writing and executing, but whatever is mapped can be read. The one exception,
  * memory that can only be executed, is made by a protection key to which all data access is denied
- * (Intel SDM vol. 3, 4.6.2).
+ * (Intel SDM vol. 3, 4.6.2). Where nothing is allowed, the entry only keeps the page.
  */
 u64 vma_pte_bits(const struct vma *vma, bool writable)
 {
+    if (vma->prot == PROT_NONE)
+        return PTE_NONE_PROT;
     u64 bits = PTE_PRESENT | PTE_USER;
     if (writable && (vma->prot & PROT_WRITE))
         bits |= PTE_WRITE;

@@ -1,17 +1,10 @@
 /*
  * System calls that move bytes of open files, or talk about their pages.
  */
+#include "kernel/syscall/iovec.h"
 #include "kernel/syscall/syscall.h"
 #include "kernel/task/signal.h"
 #include "mm/file_read.h"
-
-#define IOV_MAX      1024
-#define RW_MAX_BYTES 0x7ffff000ul /* one call transfers at most this much */
-#define IOV_ON_STACK 8
-
-struct iovec {
-    u64 base, len;
-};
 
 typedef ssize_t (*transfer_fn)(struct file *file, u64 user_buf, size_t len, u64 *pos);
 
@@ -79,28 +72,6 @@ s64 sys_pwrite64(const u64 *a)
     return transfer_at(a[0], a[1], a[2], a[3], file_write);
 }
 
-/* Copies and checks an iovec array. => 0 with *out (free it if it is not `few`), or -EINVAL, -EFAULT, -ENOMEM */
-static int get_iovecs(u64 user_iov, u64 count, struct iovec *few, struct iovec **out)
-{
-    u64 total = 0;
-    if (count > IOV_MAX)
-        return -EINVAL;
-    struct iovec *iov = count > IOV_ON_STACK ? kmalloc(count * sizeof(*iov)) : few;
-    if (!iov)
-        return -ENOMEM;
-    int error = copy_from_user(iov, user_iov, count * sizeof(*iov));
-    for (u64 i = 0; i < count && !error; i++) {
-        if ((s64)iov[i].len < 0 || (total += iov[i].len) > ~0ul >> 1)
-            error = -EINVAL;
-        else if (!user_range_is_ok(iov[i].base, iov[i].len))
-            error = -EFAULT;
-    }
-    if (error && iov != few)
-        kfree(iov);
-    *out = iov;
-    return error;
-}
-
 /* => bytes, or an error with nothing transferred */
 static s64 transfer_all(struct file *file, const struct iovec *iov, u64 count, u64 *pos,
                         transfer_fn transfer)
@@ -150,16 +121,14 @@ static s64 transfer_vector_flags(u64 fd, u64 user_iov, u64 count, u64 *pos, u32 
     if (pos && !file->ops->is_seekable)
         result = -ESPIPE;
     else if (may(file, transfer))
-        result = get_iovecs(user_iov, count, few, &iov);
+        result = iovecs_get(user_iov, count, true, few, &iov);
     if (!result && (flags & ~RWF_IGNORED)) {
         result = -EOPNOTSUPP;
-        if (iov != few)
-            kfree(iov);
+        iovecs_free(iov, few);
     } else if (!result) {
         result = pos ? transfer_all(file, iov, count, pos, transfer)
                      : transfer_all_locked(file, iov, count, transfer);
-        if (iov != few)
-            kfree(iov);
+        iovecs_free(iov, few);
     }
     file_put(file);
     return result;

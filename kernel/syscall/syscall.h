@@ -58,6 +58,10 @@ s64 sys_cachestat(const u64 *a);
 s64 sys_fsync(const u64 *a);
 s64 sys_sync(const u64 *a);
 
+/* remote.c */
+s64 sys_process_vm_readv(const u64 *a);
+s64 sys_process_vm_writev(const u64 *a);
+
 /* files.c */
 s64 sys_open(const u64 *a);
 s64 sys_openat(const u64 *a);

@@ -4,20 +4,15 @@
  *
  * A page that is not there is faulted in as by the process itself, but for one thing: the lock of
  * its address space is kept while the disk is waited for, so that what is read is what was asked
- * for, however the process changes its map meanwhile. Private memory that the process may only read
- * can be written here, as a debugger does for its breakpoints: it gets a page of its own then. What
- * the process may not access otherwise cannot be accessed here either.
+ * for, however the process changes its map meanwhile. Protection does not count, as for a debugger:
+ * mm/remote_memory.c has the rules.
  */
 #include "kernel/task/proc_memory.h"
 #include "kernel/task/process.h"
 #include "lib/errno.h"
-#include "lib/string.h"
-#include "mm/core/slab.h"
 #include "mm/huge_pool.h"
+#include "mm/remote_memory.h"
 #include "mm/user_memory.h"
-
-#define FAULTS_MAX \
-    8 /* for one page, before it counts as not there: somebody takes it away each time */
 
 struct mm *proc_mm_of(u32 pid)
 {
@@ -41,111 +36,28 @@ static struct mm *mm_of_file(const struct file *file)
 
 /* ---- mem ---- */
 
-static void copy(char *page, char *buf, size_t n, bool is_write)
-{
-    if (is_write)
-        memcpy(page, buf, n);
-    else
-        memcpy(buf, page, n);
-}
-
-/* By the entry; or a page of the process's own, which nobody else can see. pt_lock held. */
-static bool may_write(pte_t pte)
-{
-    const struct page *page = pte_page(pte);
-
-    return (pte & PTE_WRITE) ||
-           (!(pte & PTE_ZERO_PAGE) && page_has(page, PAGE_ANON) && atomic_load(&page->refs) == 1);
-}
-
-/* Copies within one page, if its entry allows it now. => whether it did */
-static bool copy_if_present(struct mm *mm, u64 addr, char *buf, size_t n, bool is_write)
-{
-    bool done = false;
-    pte_t pte, *small;
-
-    rwsem_read_lock(&mm->mmap_lock);
-    pt_lock(&mm->space);
-    pte = pt_look_up(&mm->space, addr);
-    if (pte_is_present(pte) && (!is_write || may_write(pte))) {
-        small = is_write ? pt_find(&mm->space, addr) : NULL;
-        if (small) /* a huge page is never written back */
-            *small |= PTE_DIRTY | PTE_ACCESSED;
-        copy((char *)page_virt(pte_page(pte)) + addr % PAGE_SIZE, buf, n, is_write);
-        done = true;
-    }
-    pt_unlock(&mm->space);
-    rwsem_read_unlock(&mm->mmap_lock);
-    return done;
-}
-
-/* => 0, -EIO: the process could not do it, -EINTR */
-static int access_page(struct mm *mm, u64 addr, char *buf, size_t n, bool is_write)
-{
-    enum fault_access access = is_write ? FAULT_WRITE : FAULT_READ;
-
-    for (unsigned i = 0; i < FAULTS_MAX; i++) {
-        enum fault_result result;
-
-        if (copy_if_present(mm, addr, buf, n, is_write))
-            return 0;
-        result = fault_user(mm, addr, access,
-                            FAULT_FLAG_POPULATE | FAULT_FLAG_KEEP_LOCK | FAULT_FLAG_FORCE);
-        if (result != FAULT_DONE)
-            return result == FAULT_KILLED ? -EINTR : -EIO;
-    }
-    return -EIO;
-}
-
-/* Between the process and the caller's memory, through `bounce`. => bytes, or an error */
-static ssize_t transfer_page(struct mm *mm, u64 addr, u64 user_buf, size_t n, char *bounce,
-                             bool is_write)
-{
-    int error = 0;
-
-    if (is_write)
-        error = copy_from_user(bounce, user_buf, n);
-    if (!error)
-        error = access_page(mm, addr, bounce, n, is_write);
-    if (!error && !is_write)
-        error = copy_to_user(user_buf, bounce, n);
-    return error ? error : (ssize_t)n;
-}
-
-static ssize_t transfer(struct file *file, u64 user_buf, size_t len, u64 *pos, bool is_write)
+static ssize_t transfer(struct file *file, u64 user_buf, size_t len, u64 *pos, u32 flags)
 {
     struct mm *mm = mm_of_file(file);
-    char *bounce = mm ? kmalloc(PAGE_SIZE) : NULL;
-    ssize_t done = 0, n = 0;
+    ssize_t done = 0;
 
-    if (mm && !bounce)
-        n = -ENOMEM;
-    while (bounce && (size_t)done < len) {
-        u64 addr = *pos + (u64)done;
-        size_t part = MIN(PAGE_SIZE - addr % PAGE_SIZE, len - (size_t)done);
-
-        n = addr < USER_ADDRESS_END
-                ? transfer_page(mm, addr, user_buf + (u64)done, part, bounce, is_write)
-                : -EIO;
-        if (n < 0)
-            break;
-        done += n;
-    }
-    kfree(bounce);
-    if (mm)
+    if (mm) {
+        done = remote_memory_transfer(mm, *pos, user_buf, len,
+                                      flags | REMOTE_FORCE | REMOTE_KEEP_LOCK);
         mm_put(mm);
-    *pos += (u64)done;
-    return done ? done : MIN(n, 0);
+    }
+    *pos += (u64)MAX(done, 0);
+    return done;
 }
 
 static ssize_t mem_read(struct file *file, u64 user_buf, size_t len, u64 *pos)
 {
-    return transfer(file, user_buf, len, pos, false);
+    return transfer(file, user_buf, len, pos, 0);
 }
 
 static ssize_t mem_write(struct file *file, u64 user_buf, size_t len, u64 *pos)
 {
-    return transfer(file, user_buf, len, pos, true);
+    return transfer(file, user_buf, len, pos, REMOTE_WRITE);
 }
 
 const struct file_ops proc_mem_ops = {.read = mem_read, .write = mem_write, .is_seekable = true};
