@@ -25,8 +25,10 @@
  * Nor does any thread store through an old translation into a page that another one has replaced by its copy: the
  * translations are gone before the copies begin. Faults that read, and those in shared memory, go on.
  *
- * The child's page table is changed by nobody else before mm_fork returns: only file pages are looked for from outside,
- * and it maps none. So its entries are written under the parent's pt_lock alone.
+ * The child's page table is changed by nobody else before mm_fork returns but for one: a truncation that zaps private
+ * copies. It takes entries away, one atomic exchange each, and comes by the parent's area first: what it finds there is
+ * not shared any more, what was shared it finds in the child afterwards. So the child's entries are written under the
+ * parent's pt_lock alone.
  */
 #include "mm/fork.h"
 

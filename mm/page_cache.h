@@ -53,6 +53,8 @@ struct page_cache {
     u64 dev, ino;          /* as stat shows them */
     u32 max_request_pages; /* io_max of the device below */
     u32 *read_ahead_kb;    /* the device's knob; NULL: 128 */
+    bool
+        keeps_pages; /* nothing stands behind it: a page goes only with its part of the file, clean or not */
     bool is_meta; /* a block device's cache: pages get PAGE_META, reads count as metadata */
 };
 
@@ -117,7 +119,7 @@ void page_unmap_everywhere(struct page_cache *cache, struct page *page);
 bool page_test_clear_accessed(struct page_cache *cache, struct page *page);
 
 /*
- * Truncation from `new_size` on (also growing): sets the size first, then for each page past it: lock, unmap everywhere, remove. The tail of
+ * Truncation from `new_size` on (also growing): sets the size first, then for each page past it: lock, unmap everywhere, remove; private copies of them go, too. The tail of
  * the last page is cleared (where the file grows: of the old one). Caller holds the inode exclusively; takes invalidate_lock exclusive. Sleeps for page locks.
  */
 void page_cache_truncate(struct page_cache *cache, u64 new_size_bytes);

@@ -4,6 +4,9 @@
  * Order of work for each page, and why (model/retry.pml): the size is set first, so that a fault which locks the page
  * later sees it; then lock the page, unmap it everywhere, remove it. A page unmapped before it is locked
  * could be mapped again by a fault in between.
+ *
+ * Private copies of pages past the end go as well, after all pages: no fault can make another one then, as it needs the
+ * page, locked or mapped. (They stay where a hole is punched: truncate(2) and fallocate(2) differ here.)
  */
 #include "mm/page_cache.h"
 
@@ -124,6 +127,18 @@ static void clear_tail(struct page_cache *cache, u64 size_bytes)
     page_put(page);
 }
 
+static void zap_private_copies(struct page_cache *cache, pgoff_t first)
+{
+    struct vma *vma;
+    mutex_lock(&cache->map_lock);
+    list_for_each (vma, &cache->mappings, mapping_link) {
+        pgoff_t behind = vma->pgoff + ((vma->end - vma->start) >> PAGE_SHIFT);
+        if (!(vma->flags & VMA_SHARED) && READ_ONCE(vma->owns_anon) && first < behind)
+            mm_zap_private_copies(vma, vma_address(vma, MAX(first, vma->pgoff)));
+    }
+    mutex_unlock(&cache->map_lock);
+}
+
 void page_cache_truncate(struct page_cache *cache, u64 new_size_bytes)
 {
     rwsem_write_lock(&cache->invalidate_lock);
@@ -132,6 +147,8 @@ void page_cache_truncate(struct page_cache *cache, u64 new_size_bytes)
         clear_tail(cache, old_size_bytes); /* a mapping may have stored there */
     WRITE_ONCE(cache->size_bytes, new_size_bytes);
     page_cache_remove_range(cache, page_cache_size_pages(cache), ~0ul - 1);
+    if (new_size_bytes < old_size_bytes)
+        zap_private_copies(cache, page_cache_size_pages(cache));
     clear_tail(cache, new_size_bytes);
     rwsem_write_unlock(&cache->invalidate_lock);
 }
@@ -157,6 +174,8 @@ u64 page_cache_drop_range(struct page_cache *cache, pgoff_t first, pgoff_t last)
     u64 dropped = 0;
     struct page *pages[REMOVE_BATCH];
     unsigned n;
+    if (cache->keeps_pages)
+        return 0;
     while (first <= last &&
            (n = page_cache_find_range(cache, first, last, pages, REMOVE_BATCH)) > 0) {
         SYNC_POINT(page_cache_drop);

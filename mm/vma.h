@@ -134,6 +134,11 @@ int vma_format_maps_line(struct vma *vma, char *buf, size_t size);
  * flush. Interrupts on. mmap_lock exclusive, or the mm has no users.
  */
 void mm_zap_range(struct mm *mm, u64 start, u64 end);
+/*
+ * Removes the copies that a private area of a file has made of its pages, from `start` on. The cache's map_lock is held,
+ * which keeps the area; mmap_lock need not be.
+ */
+void mm_zap_private_copies(struct vma *vma, u64 start);
 /* Consistency of tree, counters and page tables, for tests. Takes mmap_lock shared. => NULL or a sentence */
 const char *mm_check(struct mm *mm);
 

@@ -63,6 +63,13 @@ static bool zap_entry(void *ctx, u64 addr, pte_t *ptep)
     return false;
 }
 
+static bool zap_private_copy(void *ctx, u64 addr, pte_t *ptep)
+{
+    pte_t pte = READ_ONCE(*ptep);
+    bool is_copy = !(pte & PTE_ZERO_PAGE) && page_has(pte_page(pte), PAGE_ANON);
+    return is_copy && zap_entry(ctx, addr, ptep);
+}
+
 /* ---- Protect ---- */
 
 /*
@@ -122,13 +129,12 @@ static void settle_counters(struct pages_work *work)
 }
 
 /* Inline, so that each kind of work is a loop of its own over the entries. */
-static inline __attribute__((always_inline)) void work_on_range(struct pages_work *work, u64 start,
-                                                                u64 end, entry_visit visit)
+static inline __attribute__((always_inline)) void walk_range(struct pages_work *work, u64 start,
+                                                             u64 end, entry_visit visit)
 {
     struct pt_space *space = &work->mm->space;
 
     work->anon = work->file = 0;
-    ASSERT(rwsem_is_write_locked_by_me(&work->mm->mmap_lock) || atomic_load(&work->mm->users) == 0);
     tlb_batch_init(&work->batch, space);
     for (u64 addr = start; addr < end;) {
         pt_lock(space);
@@ -144,6 +150,13 @@ static inline __attribute__((always_inline)) void work_on_range(struct pages_wor
         tlb_batch_flush(&work->batch);
 }
 
+static inline __attribute__((always_inline)) void work_on_range(struct pages_work *work, u64 start,
+                                                                u64 end, entry_visit visit)
+{
+    ASSERT(rwsem_is_write_locked_by_me(&work->mm->mmap_lock) || atomic_load(&work->mm->users) == 0);
+    walk_range(work, start, end, visit);
+}
+
 void mm_zap_range(struct mm *mm, u64 start, u64 end)
 {
     struct pages_work work; /* not cleared: the batch is large */
@@ -151,6 +164,13 @@ void mm_zap_range(struct mm *mm, u64 start, u64 end)
     work_on_range(&work, start, end, zap_entry);
     if (atomic_load(&mm->huge_pages))
         huge_zap_range(mm, start, end);
+}
+
+void mm_zap_private_copies(struct vma *vma, u64 start)
+{
+    struct pages_work work;
+    work.mm = vma->mm;
+    walk_range(&work, start, vma->end, zap_private_copy);
 }
 
 void mm_protect_range(struct vma *vma, u64 start, u64 end)

@@ -4,8 +4,9 @@
  * Rules:
  *   - An absent page is a hole. read() copies zeros for it and leaves it absent; a fault and a
  *     write make it.
- *   - Every page that is there is dirty from its first moment, so reclaim passes it over, and it is
- *     off reclaim's list: only removal (truncate, punch, the end of the file) takes it away.
+ *   - The cache keeps its pages, and they are off reclaim's list: only removal (truncate, punch, the
+ *     end of the file) takes one away. A page is dirty from the first store or write on; until then
+ *     it is mapped read-only, so that the store is seen.
  *   - write() holds inode->rwlock exclusive, no fault ever takes it. User memory is copied with the
  *     page locked only by the copy that cannot fault, after the source has been touched without any
  *     page locked: the source may be a mapping of the very page.
@@ -32,7 +33,7 @@ static void fill_page(struct inode *inode, struct page *page)
     }
     page_clear(page_virt(page));
     reclaim_list_remove(page);
-    page_set(page, PAGE_DIRTY | PAGE_HOLE);
+    page_set(page, PAGE_HOLE);
     page_read_done(page, 0);
 }
 
@@ -187,6 +188,7 @@ static ssize_t write_part(struct inode *inode, u64 pos, u64 user_buf, size_t len
             return error;
         copied = copy_from_user_nofault((char *)page_virt(page) + pos % PAGE_SIZE, user_buf, len);
         page_unset(page, PAGE_HOLE);
+        page_set(page, PAGE_DIRTY);
         page_unlock(page);
         page_put(page);
     }
