@@ -35,8 +35,9 @@ struct page_cache_ops {
     void (*read_pages)(struct page_cache *cache, struct page **pages, unsigned n, bool readahead);
     /* Optional: a locked page has just left the cache (not by reclaim). For owners that count their pages. Never sleeps. */
     void (*page_removed)(struct page_cache *cache, struct page *page);
-    bool
-        is_memory; /* an absent page is made, not read: to find it absent says nothing about a disk */
+    /* Nothing stands behind the pages: an absent one is made, not read, and one that is there stays,
+     * clean or not. */
+    bool is_memory;
 };
 
 struct page_cache {
@@ -53,10 +54,13 @@ struct page_cache {
     u64 dev, ino;          /* as stat shows them */
     u32 max_request_pages; /* io_max of the device below */
     u32 *read_ahead_kb;    /* the device's knob; NULL: 128 */
-    bool
-        keeps_pages; /* nothing stands behind it: a page goes only with its part of the file, clean or not */
     bool is_meta; /* a block device's cache: pages get PAGE_META, reads count as metadata */
 };
+
+static inline bool page_cache_is_memory(const struct page_cache *cache)
+{
+    return cache->ops && cache->ops->is_memory;
+}
 
 void page_cache_rooms_init(void); /* once at boot: slab of tree nodes, page lock queues */
 

@@ -174,7 +174,7 @@ u64 page_cache_drop_range(struct page_cache *cache, pgoff_t first, pgoff_t last)
     u64 dropped = 0;
     struct page *pages[REMOVE_BATCH];
     unsigned n;
-    if (cache->keeps_pages)
+    if (page_cache_is_memory(cache))
         return 0;
     while (first <= last &&
            (n = page_cache_find_range(cache, first, last, pages, REMOVE_BATCH)) > 0) {

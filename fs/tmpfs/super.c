@@ -107,7 +107,6 @@ static struct inode *inode_with_node(struct super_block *super, u32 mode)
     inode->ops = ops_for(mode);
     inode->nlink = 0;
     inode->cache.ops = &tmpfs_cache_ops;
-    inode->cache.keeps_pages = true;
     inode->cache.read_ahead_kb = &no_read_ahead_kb;
     inode->cache.max_request_pages = 1;
     if (inode_is(inode, S_IFREG))

@@ -248,7 +248,10 @@ s64 sys_fadvise64(const u64 *a)
     struct file *file = file_with_pages(a[0], &result);
     if (!file)
         return result == -EINVAL ? -ESPIPE : result;
-    result = (s64)a[2] < 0 ? -EINVAL : file_advise(&file->mapped, a[1], a[2], a[3]);
+    if (inode_is(file->inode, S_IFIFO))
+        result = -ESPIPE;
+    else
+        result = (s64)a[2] < 0 ? -EINVAL : file_advise(&file->mapped, a[1], a[2], a[3]);
     file_put(file);
     return result;
 }

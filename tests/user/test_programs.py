@@ -25,6 +25,7 @@ SAME = {
     "procself": (["/tests/procself", "a", "b c"], ["a", "b c"]),
     "callerrno": (["/tests/callerrno", "/data"], [DATA]),
     "procerrno": (["/tests/procerrno"], []),
+    "advices": (["/tests/advices"], []),
     "remotemem": (["/tests/remotemem", "/data/medium.bin"], [os.path.join(DATA, "medium.bin")]),
     "efault": (["/tests/efault", "/data/medium.bin"], [os.path.join(DATA, "medium.bin")]),
 }
