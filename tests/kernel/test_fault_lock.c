@@ -427,7 +427,7 @@ FAULT_TEST(fault_lock, a_fault_that_keeps_its_lock_stops_who_changes_its_area)
         actor_join(&reader);
         actor_join(&elsewhere);
         actor_join(&here);
-        KEXPECT(reader.succeeded);
+        KEXPECT_EQ(reader.faults.major, 1); /* what it reads afterwards may be unmapped already */
         KEXPECT_EQ(reader.faults.lock_across_io, 1);
         KEXPECT_EQ(elsewhere.result, ANON);
         KEXPECT_EQ(here.result, 0);
