@@ -31,6 +31,7 @@ static const struct option options[] = {
     {"ktest=", .text = &cmdline.ktest},
     {"ktest.after=", .text = &cmdline.ktest_after},
     {"ktest.seeds=", .number = &cmdline.ktest_seeds},
+    {"ktest.mutant=", .text = &cmdline.ktest_mutant},
     {"root=", .text = &cmdline.root},
     {"console=", .text = &cmdline.console},
     {"console.rows=", .number = &cmdline.console_rows},

@@ -15,6 +15,7 @@ struct cmdline {
     const char *ktest; /* ktest=PATTERN, NULL: none */
     const char *ktest_after;
     u64 ktest_seeds;  /* how many seeds the seeded tests try, 0: few */
+    const char *ktest_mutant; /* what is broken on purpose while the tests run, NULL: nothing */
     const char *root; /* root=vda|ram0, NULL: the RAM disk if there is one, else the first disk */
     const char *console; /* console=tty: a terminal; console=raw or NULL: a plain port */
     u64 console_rows, console_columns; /* of the terminal's window, 0: not known */

@@ -27,6 +27,7 @@
 #include "mm/core/page_table.h"
 #include "mm/core/slab.h"
 #include "mm/huge_pool.h"
+#include "mm/core/tlb.h"
 #include "mm/page_cache.h"
 #include "mm/vma.h"
 #include "tests/kernel/ktest.h"
@@ -142,8 +143,19 @@ static void files_init(void)
     syscall_init();
 }
 
+/* Breaks the kernel on purpose: who runs the tests wants to see them fail. */
+static void apply_mutant(const char *name)
+{
+    if (strcmp(name, "no_shootdown") == 0)
+        tlb_mutant_no_shootdown = true;
+    else
+        log_warn("ktest.mutant=%s is unknown", name);
+}
+
 static void run_tests(void)
 {
+    if (cmdline.ktest_mutant)
+        apply_mutant(cmdline.ktest_mutant);
     struct block_device *device = block_device_find("ram0");
     if (!device)
         device = block_device_find("vda");

@@ -313,6 +313,7 @@ struct blocker {
     struct task *task;
     u64 shootdowns; /* counted before the flush */
     u32 is_deaf;    /* interrupts are off, the translation is in use */
+    u32 is_over;    /* the flush has returned */
     s32 refs_seen;  /* of the old page, while the flush waits for this CPU */
 };
 
@@ -325,7 +326,7 @@ static void blocker_main(void *arg)
     if (uaccess_copy_in(&byte, ADDR, 1) != 0)
         byte = 0;
     atomic_store(&b->is_deaf, 1);
-    while (counter_sum(tlb_remote_flushes) == b->shootdowns)
+    while (counter_sum(tlb_remote_flushes) == b->shootdowns && !atomic_load(&b->is_over))
         cpu_pause();
     b->refs_seen = atomic_load(&fixture.old->refs);
     irq_restore(irqs);
@@ -347,6 +348,7 @@ KTEST(tlb, page_is_kept_while_another_cpu_has_not_flushed)
         cpu_pause();
     replace_page(&fixture);
     tlb_batch_flush(&fixture.batch);
+    atomic_store(&b.is_over, 1);
     KEXPECT_EQ(fixture.old->refs, 0);
     task_join(b.task);
     KEXPECT_EQ(b.refs_seen, 1);
@@ -364,9 +366,10 @@ KTEST(tlb, without_shootdown_the_other_cpu_keeps_the_old_page)
     KEXPECT_EQ(reader_ask(&r), OLD_BYTE);
     page_get(fixture.old); /* else the mutant would free what is still read */
     replace_page(&fixture);
+    bool before = tlb_mutant_no_shootdown;
     tlb_mutant_no_shootdown = true;
     tlb_batch_flush(&fixture.batch);
-    tlb_mutant_no_shootdown = false;
+    tlb_mutant_no_shootdown = before;
     KEXPECT_EQ(reader_ask(&r), OLD_BYTE);
     reader_end(&r);
     page_put(fixture.old);
