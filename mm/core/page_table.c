@@ -111,6 +111,7 @@ static u64 free_below(pte_t *table, unsigned level, u64 addr, unsigned n_entries
 void pt_space_destroy(struct pt_space *space)
 {
     tlb_evict_space(space);
+    ASSERT(space->unflushed == 0);
 
     u64 n_freed = free_below(phys_to_virt(space->root), PT_LEVELS - 1, 0, PT_KERNEL_HALF) + 1;
 

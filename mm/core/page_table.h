@@ -51,6 +51,7 @@ struct pt_space {
     struct spinlock lock; /* all lower-half entries and table pages */
     cpumask_t cpus;       /* CPUs that may hold translations of it; changed by mm/core/tlb.c */
     u64 table_pages;      /* root included; guarded by lock */
+    u32 unflushed;        /* debug builds: batches with ranges that are not flushed yet */
 };
 
 extern u64 pt_valid_bits; /* without PTE_NX where the CPU lacks it (the bit would be reserved) */

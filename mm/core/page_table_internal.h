@@ -54,6 +54,15 @@ phys_t pt_table_alloc(void);
  */
 pte_t *pt_walk(phys_t root, u64 addr, bool create, u64 table_flags, u64 *n_made);
 
+/* Has this CPU the space's root loaded, lazily or not? Interrupts off. */
+bool tlb_has_loaded(const struct pt_space *space);
+/*
+ * Debug builds: panics (memory_misuse) where a CPU still uses a translation of [start, end), or near
+ * it, that its entry no longer allows. Right after a flush of that range. Interrupts on, takes
+ * pt_lock. mm/core/tlb_check.c says what it finds.
+ */
+void tlb_check(struct pt_space *space, u64 start, u64 end);
+
 /* Sends every CPU away that still has the space loaded; none runs a task in it. Interrupts on. */
 void tlb_evict_space(struct pt_space *space);
 

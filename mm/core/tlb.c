@@ -76,6 +76,11 @@ void tlb_switch_space(struct pt_space *space)
         atomic_and(&old->cpus, ~own_bit());
 }
 
+bool tlb_has_loaded(const struct pt_space *space)
+{
+    return percpu_this(tlb_state)->loaded == space;
+}
+
 struct pt_space *tlb_current_space(void)
 {
     const struct tlb_state *state = percpu_this(tlb_state);
@@ -122,8 +127,13 @@ static void shoot_down(struct tlb_batch *batch)
 
 void tlb_batch_flush(struct tlb_batch *batch)
 {
-    if (!tlb_batch_is_empty(batch))
+    if (!tlb_batch_is_empty(batch)) {
         shoot_down(batch);
+        if (MEMORY_CHECKS) {
+            atomic_sub(&batch->space->unflushed, 1);
+            tlb_check(batch->space, batch->start, batch->end);
+        }
+    }
     for (u32 i = 0; i < batch->n_pages; i++)
         page_put(batch->pages[i]);
     tlb_batch_init(batch, batch->space);

@@ -9,6 +9,7 @@
 
 #include "kernel/log/log.h"
 #include "kernel/sync/counter.h"
+#include "mm/core/misuse.h"
 #include "mm/core/page_table.h"
 
 #define TLB_BATCH_PAGES     128
@@ -35,6 +36,8 @@ static inline bool tlb_batch_is_empty(const struct tlb_batch *batch)
 /* The entries for [start,end), pages, were removed or weakened. pt_lock held. */
 static inline void tlb_batch_add_range(struct tlb_batch *batch, u64 start, u64 end)
 {
+    if (MEMORY_CHECKS && tlb_batch_is_empty(batch))
+        atomic_add(&batch->space->unflushed, 1);
     batch->start = MIN(batch->start, start);
     batch->end = MAX(batch->end, end);
 }
@@ -69,6 +72,7 @@ void tlb_flush_kernel_all(void); /* all CPUs, kernel mappings; interrupts on */
 
 COUNTER_DECLARE(tlb_remote_flushes); /* shootdowns that had to interrupt another CPU */
 COUNTER_DECLARE(tlb_lazy_leaves);    /* CPUs that left a space instead of flushing it */
+extern bool tlb_check_is_off; /* tests: debug builds look for stale translations at each flush */
 extern bool tlb_mutant_no_shootdown; /* tests: leave remote flushes out on purpose */
 
 #endif

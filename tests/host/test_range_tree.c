@@ -383,9 +383,9 @@ static void test_random(void)
         random_transaction(&subject, ops);
         check_questions(&subject);
         check_gap(&subject);
-        if (round % 64 == 0)
+        if (round % 512 == 0)
             check_whole_tree(&subject);
-        if (round % 16 == 0)
+        if (round % 128 == 0)
             old_reader(&subject);
         done += ops;
         round++;

@@ -7,8 +7,10 @@
  */
 #include "kernel/cpu/uaccess.h"
 #include "kernel/sched/task.h"
+#include "lib/format.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
+#include "mm/core/misuse.h"
 #include "mm/core/page_table_internal.h"
 #include "mm/core/tlb.h"
 #include "tests/kernel/ktest.h"
@@ -429,6 +431,98 @@ KTEST(tlb, kernel_mapping_is_flushed_everywhere)
     reader_end(&r);
     pt_unmap_kernel(TEST_VIRT, PAGE_SIZE);
     tlb_flush_kernel_all();
+    frames_free(fixture.old, 0);
+    teardown();
+}
+
+/* ---- The check of debug builds ---- */
+
+/* Takes ADDR's entry away while the other CPU remembers it, with or without asking that CPU to forget.
+ * => what the check has said, NULL: nothing */
+static const char *check_finds(pte_t weaker, bool is_mutant)
+{
+    bool mutant_before = tlb_mutant_no_shootdown, off_before = tlb_check_is_off;
+    const char *found;
+
+    pt_lock(&fixture.space);
+    WRITE_ONCE(*pt_find(&fixture.space, ADDR), weaker);
+    tlb_batch_add_range(&fixture.batch, ADDR, ADDR + PAGE_SIZE);
+    pt_unlock(&fixture.space);
+    memory_misuse_expect();
+    tlb_mutant_no_shootdown = is_mutant;
+    tlb_check_is_off = false;
+    tlb_batch_flush(&fixture.batch);
+    found = memory_misuse_take();
+    tlb_mutant_no_shootdown = mutant_before;
+    tlb_check_is_off = off_before;
+    return found;
+}
+
+/* The other CPU uses the page with `strong` flags, which become `weaker` ones, 0: none. */
+static void check_the_check(u64 strong, u64 weaker, const char *wanted)
+{
+    struct reader r;
+    char text[128];
+
+    if (!MEMORY_CHECKS)
+        KTEST_SKIP("only debug builds check");
+    if (cpu_count() < 2)
+        KTEST_SKIP("one CPU");
+    if (!setup() || !reader_start(&r, &fixture.space, ADDR))
+        return;
+    for (unsigned mutant = 0; mutant < 2; mutant++) {
+        pte_t entry = weaker ? pte_make(page_phys(fixture.old), weaker) : 0;
+
+        pt_lock(&fixture.space);
+        WRITE_ONCE(*pt_find(&fixture.space, ADDR), pte_make(page_phys(fixture.old), strong));
+        pt_unlock(&fixture.space);
+        KEXPECT_EQ(reader_ask(&r), OLD_BYTE);
+        const char *found = check_finds(entry, mutant);
+
+        format_to(text, sizeof(text), wanted, cpu_index() == 0 ? 1 : 0, ADDR, entry);
+        if (!mutant)
+            KEXPECT(found == NULL);
+        else if (KEXPECT(found != NULL))
+            KEXPECT_STREQ(found, text);
+    }
+    reader_end(&r);
+    frames_free(fixture.old, 0);
+    teardown();
+}
+
+KTEST(tlb, check_finds_a_translation_whose_entry_is_gone)
+{
+    check_the_check(USER_PAGE, 0, "CPU %u reads 0x%lx, whose page-table entry is gone (0x%lx)");
+}
+
+KTEST(tlb, check_finds_a_translation_that_is_still_writable)
+{
+    check_the_check(USER_PAGE | PTE_WRITE | PTE_DIRTY, USER_PAGE,
+                    "CPU %u writes 0x%lx, whose page-table entry is read-only (0x%lx)");
+}
+
+KTEST(tlb, check_leaves_alone_what_waits_for_a_flush)
+{
+    struct tlb_batch other;
+    struct reader r;
+
+    if (cpu_count() < 2 || !MEMORY_CHECKS)
+        KTEST_SKIP("two CPUs, and a debug build");
+    if (!setup() || !reader_start(&r, &fixture.space, ADDR))
+        return;
+    KEXPECT_EQ(reader_ask(&r), OLD_BYTE);
+    tlb_batch_init(&other, &fixture.space);
+    pt_lock(&fixture.space);
+    WRITE_ONCE(*pt_find(&fixture.space, ADDR), 0);
+    tlb_batch_add_range(&other, ADDR, ADDR + PAGE_SIZE);
+    tlb_batch_add_range(&fixture.batch, ADDR - PAGE_SIZE, ADDR);
+    pt_unlock(&fixture.space);
+    KEXPECT_EQ(fixture.space.unflushed, 2);
+    tlb_batch_flush(&fixture.batch); /* ADDR may still be used: no complaint */
+    KEXPECT_EQ(fixture.space.unflushed, 1);
+    tlb_batch_flush(&other);
+    KEXPECT_EQ(fixture.space.unflushed, 0);
+    reader_end(&r);
     frames_free(fixture.old, 0);
     teardown();
 }
