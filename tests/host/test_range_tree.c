@@ -1,13 +1,15 @@
 /* host-test-sources: lib/range_tree.c lib/range_txn.c */
 /*
  * Property test of the range tree against a flat array: random transactions of several operations,
- * committed or aborted, each result compared; readers that keep an old root; allocations that fail.
+ * committed or aborted, each result compared; readers that keep an old root, and readers that are
+ * threads; allocations that fail.
  *
- *     test_range_tree [OPERATIONS [SEED]]        default 1000000 1
+ *     test_range_tree [OPERATIONS [SEED]]        default 1000000 1; 10000000 with FAULTLINE_LONG
  *
- * With -DFUZZ the same operations are chosen by libFuzzer's bytes.
+ * With -DFUZZ the same operations are chosen by libFuzzer's bytes: `make fuzz-range-tree`.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "lib/rng.h"
@@ -15,6 +17,7 @@
 #include "tests/host/tap.h"
 
 #define DEFAULT_OPERATIONS 1000000
+#define LONG_OPERATIONS    10000000
 #define DEFAULT_SEED       1
 #define NEVER_FAIL         UINT64_MAX
 
@@ -336,14 +339,16 @@ static int random_op(struct subject *s, struct range_txn *txn)
 static void random_transaction(struct subject *s, u64 ops)
 {
     struct range_node *root = s->tree.root;
+    bool is_aborted = choose(8) == 0;
     s64 live = nodes.live;
     struct range_txn txn;
 
-    model_copy(&s->before, &s->model);
+    if (is_aborted)
+        model_copy(&s->before, &s->model);
     range_txn_begin(&txn, &s->tree);
     for (u64 i = 0; i < ops; i++)
         CHECK(random_op(s, &txn) != -ENOMEM);
-    if (choose(8) == 0) {
+    if (is_aborted) {
         if (choose(4) == 0)
             CHECK(walk_equals(next_in_txn, &txn, &s->model));
         range_txn_abort(&txn);
@@ -460,28 +465,90 @@ static void test_allocation_failures(void)
     }
 }
 
-/* ---- A transaction is seen whole or not at all, by a real second thread. ---- */
+/* ---- Real threads read while a transaction comes after the other, and nodes are freed ---- */
 
-#define SPAN  4096u
-#define SWAPS 2000
+#define SPAN    4096u
+#define SWAPS   4000
+#define READERS 3
+#define IDLE    UINT64_MAX
 
-static bool stop_reading; /* atomic */
+/*
+ * A grace period as the kernel's, in small: a reader says which epoch it is in, or that it is idle;
+ * what is handed back in an epoch is freed when every reader is idle or in a later one.
+ */
+static u64 epoch;           /* atomic, as the others here */
+static u64 inside[READERS]; /* the epoch in which the reader began to look, or IDLE */
+static bool stop_reading;
 
-/* The span is always covered, by one item per cut; each transaction moves all cuts. */
-static void *reader_thread(void *arg)
+struct reader {
+    pthread_t thread;
+    const struct range_tree *tree;
+    unsigned index;
+    u64 looks, holes, mixtures;
+};
+
+static void reader_enter(unsigned index)
 {
-    const struct range_tree *tree = arg;
-    uintptr_t holes = 0;
+    __atomic_store_n(&inside[index], __atomic_load_n(&epoch, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void reader_leave(unsigned index)
+{
+    __atomic_store_n(&inside[index], IDLE, __ATOMIC_SEQ_CST);
+}
+
+static void wait_for_readers(void)
+{
+    u64 next = __atomic_add_fetch(&epoch, 1, __ATOMIC_SEQ_CST);
+
+    for (unsigned i = 0; i < READERS; i++)
+        while (__atomic_load_n(&inside[i], __ATOMIC_SEQ_CST) < next)
+            sched_yield();
+    grace_period();
+}
+
+/* Every transaction covers the span anew, by ranges that all have one item. A walk from one root
+ * must show no hole and no second item. */
+static void look_once(struct reader *r)
+{
+    struct range_tree seen = *r->tree;
+    struct range_entry entry;
+    void *item = NULL;
     u64 addr = 0;
 
-    while (!__atomic_load_n(&stop_reading, __ATOMIC_ACQUIRE)) {
-        struct range_entry entry;
-
-        addr = (addr + 7) % SPAN;
-        holes += !range_tree_find(tree, addr);
-        holes += !range_tree_next(tree, addr, &entry) || entry.start > addr || entry.end <= addr;
+    seen.root = __atomic_load_n(&r->tree->root, __ATOMIC_ACQUIRE);
+    while (addr < SPAN && range_tree_next(&seen, addr, &entry)) {
+        r->holes += entry.start != addr;
+        r->mixtures += item && entry.item != item;
+        item = entry.item;
+        addr = entry.end;
     }
-    return (void *)holes;
+    r->holes += addr != SPAN;
+    r->looks++;
+}
+
+/* One question at a time, each with a root of its own. */
+static void ask_once(struct reader *r, u64 addr)
+{
+    struct range_entry entry;
+
+    r->holes += !range_tree_find(r->tree, addr);
+    r->holes += !range_tree_next(r->tree, addr, &entry) || entry.start > addr || entry.end <= addr;
+}
+
+static void *reader_thread(void *arg)
+{
+    struct reader *r = arg;
+
+    for (u64 addr = r->index; !__atomic_load_n(&stop_reading, __ATOMIC_ACQUIRE);) {
+        reader_enter(r->index);
+        look_once(r);
+        ask_once(r, addr);
+        reader_leave(r->index);
+        addr = (addr + 7) % SPAN;
+    }
+    return NULL;
 }
 
 static int cover_again(struct range_txn *txn, u64 step, void *item)
@@ -496,27 +563,41 @@ static int cover_again(struct range_txn *txn, u64 step, void *item)
     return error;
 }
 
-static void test_reader_thread(void)
+static void cover_and_commit(struct subject *s, u64 step)
 {
-    struct subject *s = &subject;
     struct range_txn txn;
-    pthread_t reader;
-    void *holes;
+
+    range_txn_begin(&txn, &s->tree);
+    CHECK(cover_again(&txn, step, new_item(s)) == 0);
+    range_txn_commit(&txn);
+}
+
+static void test_reader_threads(void)
+{
+    struct reader readers[READERS] = {{0}};
+    struct subject *s = &subject;
 
     subject_init(s, SPAN);
-    range_txn_begin(&txn, &s->tree);
-    CHECK(cover_again(&txn, 64, new_item(s)) == 0);
-    range_txn_commit(&txn);
+    cover_and_commit(s, 64);
     stop_reading = false;
-    CHECK(pthread_create(&reader, NULL, reader_thread, &s->tree) == 0);
+    for (unsigned i = 0; i < READERS; i++) {
+        readers[i].tree = &s->tree;
+        readers[i].index = i;
+        inside[i] = IDLE;
+        CHECK(pthread_create(&readers[i].thread, NULL, reader_thread, &readers[i]) == 0);
+    }
     for (u64 i = 0; i < SWAPS; i++) {
-        range_txn_begin(&txn, &s->tree);
-        CHECK(cover_again(&txn, 16 + i % 50, new_item(s)) == 0);
-        range_txn_commit(&txn);
+        cover_and_commit(s, 16 + i % 50);
+        if (i % 8 == 0)
+            wait_for_readers();
     }
     __atomic_store_n(&stop_reading, true, __ATOMIC_RELEASE);
-    CHECK(pthread_join(reader, &holes) == 0);
-    CHECK(holes == NULL);
+    for (unsigned i = 0; i < READERS; i++) {
+        CHECK(pthread_join(readers[i].thread, NULL) == 0);
+        CHECK(readers[i].looks > 0);
+        CHECK(readers[i].holes == 0);
+        CHECK(readers[i].mixtures == 0);
+    }
     range_tree_destroy(&s->tree, NULL, NULL);
     CHECK(nodes.live == 0);
     grace_period();
@@ -592,7 +673,7 @@ static const struct tap_test tests[] = {
     {"range_tree/second_change_copies_nothing", test_second_change_copies_nothing},
     {"range_tree/equals_flat_model", test_random},
     {"range_tree/failed_allocation_changes_nothing", test_allocation_failures},
-    {"range_tree/reader_never_sees_half_a_transaction", test_reader_thread},
+    {"range_tree/reader_never_sees_half_a_transaction", test_reader_threads},
 };
 
 #ifdef FUZZ
@@ -617,6 +698,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 #else
 int main(int argc, char **argv)
 {
+    if (getenv("FAULTLINE_LONG"))
+        operations = LONG_OPERATIONS;
     if (argc > 1)
         operations = strtoull(argv[1], NULL, 0);
     if (argc > 2)
