@@ -468,7 +468,7 @@ static void test_allocation_failures(void)
 /* ---- Real threads read while a transaction comes after the other, and nodes are freed ---- */
 
 #define SPAN    4096u
-#define SWAPS   4000
+#define SWAPS   1000
 #define READERS 3
 #define IDLE    UINT64_MAX
 
