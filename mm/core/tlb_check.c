@@ -34,8 +34,7 @@ struct check {
 
 static void try_address(const struct check *check, u64 addr)
 {
-    const pte_t *entry = addr < USER_ADDRESS_END ? pt_find(check->space, addr) : NULL;
-    pte_t pte = entry ? READ_ONCE(*entry) : 0;
+    pte_t pte = addr < USER_ADDRESS_END ? pt_look_up(check->space, addr) : 0;
 
     if (!pte_is_present(pte) && uaccess_touch_read(addr) == 0)
         memory_misuse("CPU %u reads 0x%lx, whose page-table entry is gone (0x%lx)", cpu_index(),
