@@ -193,6 +193,18 @@ $(BUILD)/$(1): $$($(1)_OBJECTS)
 endef
 $(foreach t,$(patsubst %.c,%,$(wildcard tests/host/*.c)),$(eval $(call HOST_RULES,$(t))))
 
+# The same test with its operations chosen by libFuzzer; needs a clang that has it.
+CLANG ?= $(call find-tool,clang)
+SECONDS ?= 60
+FUZZ_SOURCES := tests/host/test_range_tree.c lib/range_tree.c lib/range_txn.c
+FUZZ_CFLAGS  := -std=gnu17 -I. -g -O1 -DHOST_TEST=1 -DFUZZ=1 \
+    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+
+$(BUILD)/host/fuzz-range-tree: $(FUZZ_SOURCES) $(wildcard lib/range*.h tests/host/*.h)
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) $(FUZZ_SOURCES) -o $@
+
 $(BUILD)/host/flags: FORCE
 	@$(call write-if-changed,$@,$(HOSTCC) $(HOST_CFLAGS))
 
@@ -245,7 +257,7 @@ $(BUILD)/faultline.iso: $(RELEASE_KERNEL) boot/grub.cfg tools/mkiso
 
 C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -name '*.[ch]')
 
-.PHONY: FORCE all kernel user run demo shell test test-kernel test-host test-user test-gdb test-long bench iso image \
+.PHONY: FORCE fuzz-range-tree all kernel user run demo shell test test-kernel test-host test-user test-gdb test-long bench iso image \
     lint format gdb linux compare clean help
 .SECONDARY:
 
@@ -276,6 +288,10 @@ test-host: $(HOST_TESTS) ##(30 s) pure code under the sanitizers, and the tools
 	$(Q)$(PYTHON) tests/run host
 test-user: $(TEST_KERNELS) ##(3 minutes) programs under the kernel
 	$(Q)$(PYTHON) tests/run user
+fuzz-range-tree: $(BUILD)/host/fuzz-range-tree ##(SECONDS=60) libFuzzer against the VMA tree's core
+	@mkdir -p $(BUILD)/fuzz-range-tree
+	$(Q)$< -max_total_time=$(SECONDS) -max_len=4096 -print_final_stats=1 \
+	    -artifact_prefix=$(BUILD)/fuzz-range-tree/ $(BUILD)/fuzz-range-tree
 test-gdb: $(TEST_KERNELS) ##(20 s) a scripted gdb session
 	$(Q)$(PYTHON) tests/run gdb
 test-long: $(TEST_KERNELS) $(HOST_TESTS) ##(15 minutes) every test, in more configurations
