@@ -254,8 +254,36 @@ static void *take_object_locked(struct slab_cache *cache, struct page *slab)
     return object;
 }
 
+/* ---- Allocations that fail on purpose (debug builds) ---- */
+
+static u64 inject_after, inject_left, inject_failed; /* atomic; nothing left: switched off */
+
+u64 slab_fail_inject(u64 after, u64 count)
+{
+    atomic_store(&inject_left, 0ul);
+    atomic_store(&inject_after, after);
+    atomic_store(&inject_left, MEMORY_CHECKS ? count : 0);
+    return atomic_exchange(&inject_failed, 0ul);
+}
+
+static bool fails_on_purpose(void)
+{
+    if (likely(READ_ONCE(inject_left) == 0))
+        return false;
+    if (READ_ONCE(inject_after) > 0) {
+        atomic_sub(&inject_after, 1);
+        return false;
+    }
+    atomic_sub(&inject_left, 1);
+    atomic_add(&inject_failed, 1);
+    return true;
+}
+
 void *slab_alloc_for(struct slab_cache *cache, u64 caller)
 {
+    if (MEMORY_CHECKS && fails_on_purpose())
+        return NULL;
+
     bool irqs = spin_lock_irq(&cache->lock);
     struct page *slab = pick_slab_locked(cache);
 

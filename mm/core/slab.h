@@ -38,6 +38,11 @@ void kfree(void *object); /* NULL is allowed */
 void slab_for_each(void (*fn)(void *ctx, const char *name, u64 live, size_t object_bytes,
                               u64 frames),
                    void *ctx);
+/*
+ * Test hook of debug builds: the next `after` objects are handed out, then `count` requests get NULL,
+ * whoever makes them. (0, 0) switches it off. => how many have failed since the last call
+ */
+u64 slab_fail_inject(u64 after, u64 count);
 u64 slab_frames_total(void); /* frames in slabs, and behind large kmalloc objects */
 /* Gives back the slabs that are kept although empty. => frames freed */
 u64 slab_release_empty(void);
