@@ -53,6 +53,7 @@ static void unmap_one(struct vma *vma, u64 addr, pte_t *ptep, struct tlb_batch *
         page_set(page, PAGE_DIRTY);
     if (old & PTE_ACCESSED)
         page_set(page, PAGE_REFERENCED);
+    mm_note_rss(vma->mm);
     atomic_sub(&page->mapcount, 1);
     atomic_sub(&vma->mm->rss_file, 1);
     if (tlb_batch_add_page(batch, addr, page))

@@ -68,6 +68,8 @@ struct mm {
     u64 n_vmas, total_pages; /* mmap_lock */
     u64 last_lineage;        /* mmap_lock exclusive */
     u64 rss_anon, rss_file;  /* pages; atomic */
+    u64 rss_peak;            /* the most there were before pages went; atomic */
+    u64 total_pages_peak;    /* mmap_lock */
     u64 huge_pages;          /* huge entries; atomic */
     bool has_huge_tables;    /* has (had) huge entries */
     u64 brk_start, brk_end;  /* mmap_lock */
@@ -89,6 +91,23 @@ void mm_rooms_init(void); /* once at boot, after slab_init: the slabs */
 struct mm *mm_create(void);
 void mm_get(struct mm *mm);
 void mm_put(struct mm *mm); /* the last user unmaps and frees all. May sleep; no mmap_lock held. */
+
+/* Pages in memory now, and the most there ever were. */
+static inline u64 mm_rss_pages(const struct mm *mm)
+{
+    return atomic_load(&mm->rss_anon) + atomic_load(&mm->rss_file);
+}
+static inline u64 mm_rss_peak(const struct mm *mm)
+{
+    return MAX(atomic_load(&mm->rss_peak), mm_rss_pages(mm));
+}
+/* Before pages go: the peak is looked at only then. Two at a time may lose the lower of their two. */
+static inline void mm_note_rss(struct mm *mm)
+{
+    u64 pages = mm_rss_pages(mm);
+    if (pages > atomic_load(&mm->rss_peak))
+        atomic_store(&mm->rss_peak, pages);
+}
 
 /* The resource limits that hold for the space from now on, bytes, ~0: none. Takes mmap_lock. */
 void mm_set_limits(struct mm *mm, u64 as_bytes, u64 data_bytes, u64 stack_bytes);
@@ -139,6 +158,11 @@ void mm_zap_range(struct mm *mm, u64 start, u64 end);
  * which keeps the area; mmap_lock need not be.
  */
 void mm_zap_private_copies(struct vma *vma, u64 start);
+/*
+ * /proc/PID/clear_refs: forgets which pages were touched, of the kinds asked for. Takes mmap_lock
+ * shared; sleeps.
+ */
+void mm_clear_referenced(struct mm *mm, bool anon, bool file);
 /* Consistency of tree, counters and page tables, for tests. Takes mmap_lock shared. => NULL or a sentence */
 const char *mm_check(struct mm *mm);
 

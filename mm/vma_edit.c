@@ -394,6 +394,7 @@ int vma_edit_commit(struct vma_edit *edit)
         rwsem_write_lock(&edit->held->lock);
     mm->n_vmas = edit->txn.count;
     mm->total_pages = edit->total_pages;
+    mm->total_pages_peak = MAX(mm->total_pages_peak, mm->total_pages);
     WRITE_ONCE(mm->change_count, mm->change_count + 1);
     range_txn_commit(&edit->txn);
     edit->is_committed = true;

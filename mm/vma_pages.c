@@ -161,6 +161,7 @@ void mm_zap_range(struct mm *mm, u64 start, u64 end)
 {
     struct pages_work work; /* not cleared: the batch is large */
     work.mm = mm;
+    mm_note_rss(mm);
     work_on_range(&work, start, end, zap_entry);
     if (atomic_load(&mm->huge_pages))
         huge_zap_range(mm, start, end);

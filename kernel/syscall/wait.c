@@ -98,8 +98,7 @@ static void usage_of_process(struct process_usage *usage)
 {
     const struct mm *mm = task_current()->mm;
     process_usage_get(process_current(), usage);
-    u64 pages = READ_ONCE(mm->rss_anon) + READ_ONCE(mm->rss_file);
-    usage->max_rss_pages = MAX(usage->max_rss_pages, pages);
+    usage->max_rss_pages = MAX(usage->max_rss_pages, mm_rss_peak(mm));
 }
 
 static void usage_of_children(struct process_usage *usage)

@@ -227,7 +227,7 @@ static void name_process(struct process *process, const struct exec *exec)
 static void swap_memory(struct process *process, struct exec *exec)
 {
     futex_thread_exit(thread_current()); /* in the old memory */
-    u64 pages = READ_ONCE(exec->old_mm->rss_anon) + READ_ONCE(exec->old_mm->rss_file);
+    u64 pages = mm_rss_peak(exec->old_mm);
     spin_lock(&process_tree_lock);
     process->mm = exec->new_mm;
     process->usage.max_rss_pages = MAX(process->usage.max_rss_pages, pages);

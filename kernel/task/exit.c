@@ -31,11 +31,6 @@ static void add_task_usage(struct process_usage *sum, const struct task *task)
     process_usage_add(sum, &usage);
 }
 
-static u64 resident_pages(const struct mm *mm)
-{
-    return READ_ONCE(mm->rss_anon) + READ_ONCE(mm->rss_file);
-}
-
 void process_usage_get(struct process *process, struct process_usage *usage)
 {
     const struct thread *thread;
@@ -118,7 +113,7 @@ static void give_everything_back(struct process *process)
     process->mm = NULL; /* /proc looks at the rest only while this is there */
     process->files = NULL;
     process->fs = NULL;
-    process->usage.max_rss_pages = MAX(process->usage.max_rss_pages, resident_pages(mm));
+    process->usage.max_rss_pages = MAX(process->usage.max_rss_pages, mm_rss_peak(mm));
     spin_unlock(&process_tree_lock);
     fd_table_put(files);
     fs_context_put(fs);

@@ -17,10 +17,8 @@
 #include "lib/string.h"
 #include "mm/account.h"
 #include "mm/core/page_table.h"
-#include "mm/huge_pool.h"
 
 #define NS_PER_TICK     10000000ul /* of the 100 Hz that times in stat are counted in */
-#define KIB_PER_PAGE    (PAGE_SIZE / 1024)
 #define MAPS_LINE_BYTES 512
 
 /* One letter of proc(5) and its words. */
@@ -134,11 +132,6 @@ static bool view_open(struct view *view, void *arg)
     return view_open_any(view, arg) && view->mm;
 }
 
-static u64 rss_pages(const struct mm *mm)
-{
-    return atomic_load(&mm->rss_anon) + atomic_load(&mm->rss_file);
-}
-
 /* ---- maps ---- */
 
 static size_t show_maps(void *arg, char *buf, size_t size)
@@ -207,7 +200,7 @@ enum stat_field {
 static void fill_stat_of_memory(const struct mm *mm, s64 *fields)
 {
     fields[STAT_VSIZE] = READ_ONCE(mm->total_pages) * PAGE_SIZE;
-    fields[STAT_RSS] = rss_pages(mm);
+    fields[STAT_RSS] = mm_rss_pages(mm);
     fields[STAT_STARTSTACK] = mm->stack_top;
     fields[STAT_START_BRK] = mm->brk_start;
     fields[STAT_ARG_START] = mm->arg_start;
@@ -258,40 +251,7 @@ static size_t show_stat(void *arg, char *buf, size_t size)
     return out.len;
 }
 
-/* Pages: size, resident, resident of files; text and data are not told apart. */
-static size_t show_statm(void *arg, char *buf, size_t size)
-{
-    struct text_out out = {buf, size, 0};
-    struct view view;
-
-    if (!view_open(&view, arg))
-        return 0;
-    text_out_put(&out, "%lu %lu %lu 0 0 0 0\n", READ_ONCE(view.mm->total_pages), rss_pages(view.mm),
-                 atomic_load(&view.mm->rss_file));
-    view_close(&view);
-    return out.len;
-}
-
 /* ---- status ---- */
-
-static void put_kib(struct text_out *out, const char *label, u64 pages)
-{
-    text_out_put(out, "%s\t%8lu kB\n", label, pages * KIB_PER_PAGE);
-}
-
-static void put_memory(struct text_out *out, const struct mm *mm)
-{
-    u64 anon = atomic_load(&mm->rss_anon), file = atomic_load(&mm->rss_file);
-
-    put_kib(out, "VmSize:", READ_ONCE(mm->total_pages));
-    put_kib(out, "VmRSS:", anon + file);
-    put_kib(out, "RssAnon:", anon);
-    put_kib(out, "RssFile:", file);
-    put_kib(out, "RssShmem:", 0);
-    put_kib(out, "VmPTE:", READ_ONCE(mm->space.table_pages));
-    put_kib(out, "VmSwap:", 0);
-    put_kib(out, "HugetlbPages:", atomic_load(&mm->huge_pages) * HUGE_PAGE_FRAMES);
-}
 
 static size_t show_status(void *arg, char *buf, size_t size)
 {
@@ -306,7 +266,7 @@ static size_t show_status(void *arg, char *buf, size_t size)
                  view.parent);
     text_out_put(&out, "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
     if (view.mm)
-        put_memory(&out, view.mm);
+        proc_put_status_sizes(&out, view.mm);
     text_out_put(&out, "Threads:\t%u\n", view.threads);
     view_close(&view);
     return out.len;
@@ -480,6 +440,7 @@ static ssize_t link_exe(void *arg, char *buf, size_t size)
 
 const struct text_file proc_pid_files[] = {
     {.path = "auxv", .show = show_auxv},
+    {.path = "clear_refs", .store = proc_store_clear_refs},
     {.path = "cmdline", .show = show_cmdline},
     {.path = "comm", .show = show_comm},
     {.path = "environ", .show = show_environ},
@@ -492,7 +453,7 @@ const struct text_file proc_pid_files[] = {
     {.path = "smaps", .show = proc_show_smaps},
     {.path = "smaps_rollup", .show = proc_show_smaps_rollup},
     {.path = "stat", .show = show_stat},
-    {.path = "statm", .show = show_statm},
+    {.path = "statm", .show = proc_show_statm},
     {.path = "status", .show = show_status},
 };
 const unsigned proc_pid_files_count = ARRAY_SIZE(proc_pid_files);

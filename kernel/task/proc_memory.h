@@ -15,6 +15,14 @@ struct mm *proc_mm_of(u32 pid);
 size_t proc_show_smaps(void *arg, char *buf, size_t size);
 size_t proc_show_smaps_rollup(void *arg, char *buf, size_t size);
 
+size_t proc_show_statm(void *arg, char *buf, size_t size);
+int proc_store_clear_refs(void *arg, const char *text, size_t len); /* 0, -EINVAL, -ESRCH */
+
+struct text_out;
+
+/* The lines Vm… and Rss… of /proc/PID/status. Takes mmap_lock. */
+void proc_put_status_sizes(struct text_out *out, struct mm *mm);
+
 extern const struct file_ops proc_pagemap_ops; /* 8 bytes for each page; read only */
 extern const struct file_ops proc_mem_ops;     /* the memory itself */
 

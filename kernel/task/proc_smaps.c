@@ -18,8 +18,8 @@
 struct sums {
     u64 rss, referenced, anonymous, lazy_free, locked;
     u64 shared_clean, shared_dirty, private_clean, private_dirty;
-    u64 shared_huge, private_huge;          /* in no other sum */
-    u64 pss, pss_dirty, pss_anon, pss_file; /* << PSS_SHIFT */
+    u64 shared_huge, private_huge;                     /* in no other sum */
+    u64 pss, pss_dirty, pss_anon, pss_file, pss_shmem; /* << PSS_SHIFT */
 };
 
 static void add_page(struct sums *sums, pte_t pte, bool is_locked)
@@ -41,7 +41,8 @@ static void add_page(struct sums *sums, pte_t pte, bool is_locked)
         if ((pte & PTE_LAZY_FREE) && !is_dirty)
             sums->lazy_free += PAGE_SIZE;
     } else {
-        sums->pss_file += share;
+        bool is_shmem = page->cache && page->cache->ops->is_memory;
+        *(is_shmem ? &sums->pss_shmem : &sums->pss_file) += share;
     }
     if (is_locked)
         sums->locked += share >> PSS_SHIFT;
@@ -110,7 +111,7 @@ static void put_shares(struct text_out *out, const struct sums *sums, bool is_ro
     if (is_rollup) {
         put_bytes(out, "Pss_Anon:       ", sums->pss_anon >> PSS_SHIFT);
         put_bytes(out, "Pss_File:       ", sums->pss_file >> PSS_SHIFT);
-        put_bytes(out, "Pss_Shmem:      ", 0);
+        put_bytes(out, "Pss_Shmem:      ", sums->pss_shmem >> PSS_SHIFT);
     }
     put_bytes(out, "Shared_Clean:   ", sums->shared_clean);
     put_bytes(out, "Shared_Dirty:   ", sums->shared_dirty);
