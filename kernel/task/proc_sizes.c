@@ -28,7 +28,7 @@ struct sizes {
 /* A file without a disk: of a tmpfs, or shared anonymous memory. */
 static bool shows_shmem(const struct vma *vma)
 {
-    return vma->file && vma->file->cache->ops->is_memory && !(vma->flags & VMA_HUGETLB);
+    return vma->file && !(vma->flags & VMA_HUGETLB) && page_cache_is_memory(vma->file->cache);
 }
 
 /* Pages of the area's file that are mapped in it: not its private copies. */

@@ -41,7 +41,7 @@ static void add_page(struct sums *sums, pte_t pte, bool is_locked)
         if ((pte & PTE_LAZY_FREE) && !is_dirty)
             sums->lazy_free += PAGE_SIZE;
     } else {
-        bool is_shmem = page->cache && page->cache->ops->is_memory;
+        bool is_shmem = page->cache && page_cache_is_memory(page->cache);
         *(is_shmem ? &sums->pss_shmem : &sums->pss_file) += share;
     }
     if (is_locked)
