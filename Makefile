@@ -301,7 +301,7 @@ linux: $(BUILD)/linux/init ##(10 s) Debian's Linux 6.12 into build/linux/, for t
 	$(Q)tools/linux --fetch
 compare: $(RELEASE_KERNEL) $(SMALL) linux ##(15 s) PROG="/tests/NAME ARGS": its output here and on Linux
 	$(Q)tools/compare -- $(PROG)
-bench: $(RELEASE_KERNEL) $(SMALL) ##(5 s) instructions per operation on an address space, beside Linux 6.12 (BENCH="--json FILE")
+bench: $(RELEASE_KERNEL) $(SMALL) ##(5 s) instructions per operation on an address space, beside Linux 6.12 (BENCH="--linux --json FILE")
 	$(Q)$(PYTHON) tools/bench $(BENCH)
 
 image: $(DISK) $(SMALL) ##(20 s) build/disk.img, and build/small.img for --ramdisk

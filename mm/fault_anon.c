@@ -106,8 +106,8 @@ static bool may_write_in_place(const struct fault *f, pte_t pte)
 enum fault_result fault_write_protected(struct fault *f)
 {
     pt_lock(&f->mm->space);
-    pte_t *ptep = pt_find(&f->mm->space, f->addr);
-    pte_t pte = ptep ? *ptep : 0;
+    pte_t *ptep = f->ptep; /* an entry was there at the look, so its table is */
+    pte_t pte = *ptep;
     bool in_place = pte_is_present(pte) && may_write_in_place(f, pte);
     struct page *source = NULL;
     if (in_place) {
