@@ -30,9 +30,5 @@ def test_needs_less_than_half_of_the_instructions_of_linux(counts, operation):
     assert 0 < counts[operation] < bench.LINUX_6_12[operation] / 2
 
 
-def test_changing_the_protection_of_a_page_is_cheaper_than_a_fault(counts):
-    assert 0 < counts["mprotect_1000"] / 1000 < counts["first_touch"] / 10
-
-
 def test_the_same_instructions_in_every_run(counts):
     assert bench.measure_here(harness.SMALL) == counts
