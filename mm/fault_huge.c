@@ -12,6 +12,7 @@
  * be just the promised one. So whoever serves an index holds that index's mutex, from the look at the entry to its store.
  */
 #include "kernel/log/log.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "lib/hash.h"
 #include "lib/string.h"
@@ -134,6 +135,7 @@ static enum fault_result no_page(struct fault *f, u64 index)
         page = huge_file_take(f->vma, index, &error);
         if (!page)
             return error == -ENOMEM ? FAULT_OOM : FAULT_SIGBUS_ADRERR;
+        SYNC_POINT(huge_page_taken);
         clear(page);
     }
     return is_shared ? install_shared(f, page)

@@ -1,6 +1,7 @@
 /*
  * Huge pages: the pool's promises, what each call does to areas of 2 MiB pages, exact counts of faults, and that all comes back.
  */
+#include "kernel/sched/sync_point.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/fault.h"
@@ -204,6 +205,12 @@ KTEST(huge, surplus_pages_come_when_promised_and_go_when_freed)
     EXPECT_POOL(3, 2, 2, 2);
     KEXPECT_EQ(mm_munmap(mm, HUGE(1), BYTES(2)), 0);
     EXPECT_POOL(1, 0, 0, 0);
+    KEXPECT_EQ(map(mm, 4, 2, RW, PRIVATE | MAP_NORESERVE), (s64)HUGE(4));
+    KEXPECT_EQ(user_poke(HUGE(4), 1), 0);
+    KEXPECT_EQ(user_poke(HUGE(5), 1), 0);
+    EXPECT_POOL(3, 0, 0, 2);
+    KEXPECT_EQ(mm_madvise(mm, HUGE(4), BYTES(1), MADV_DONTNEED), 0);
+    EXPECT_POOL(2, 0, 0, 1);
     leave();
 }
 
@@ -439,6 +446,24 @@ KTEST(huge, copy_on_write_and_the_last_owner_in_place)
     leave();
 }
 
+KTEST(huge, a_store_of_the_parent_is_not_the_childs)
+{
+    struct mm *parent = enter(2);
+    if (!parent)
+        KTEST_SKIP("no two huge pages");
+    map(parent, 0, 1, RW, PRIVATE);
+    KEXPECT_EQ(user_poke(HUGE(0), 1), 0);
+    struct mm *child = fork_checked(parent);
+    KASSERT(child != NULL);
+    KEXPECT_EQ(user_poke(HUGE(0), 2), 0);
+    KEXPECT_EQ(peek_in(child, HUGE(0)), 1);
+    KEXPECT_EQ(poke_in(child, HUGE(0), 3), 0); /* alone by now */
+    KEXPECT_EQ(user_peek(HUGE(0)), 2);
+    EXPECT_POOL(2, 0, 0, 0);
+    mm_put(child);
+    leave();
+}
+
 KTEST(huge, a_child_without_a_page_gets_sigbus)
 {
     struct mm *parent = enter(2);
@@ -659,6 +684,55 @@ static void touch_all(void *arg)
         if (user_poke(HUGE(i) + PAGE_SIZE * cpu_index(), 1))
             task_exit(1);
     test_mm_attach(NULL);
+}
+
+struct toucher {
+    struct mm *mm;
+    u8 byte;
+    int error;
+    bool has_ended;
+};
+
+static void touch_one(void *arg)
+{
+    struct toucher *toucher = arg;
+    test_mm_attach(toucher->mm);
+    toucher->error = user_poke(HUGE(0) + toucher->byte, toucher->byte);
+    test_mm_attach(NULL);
+    atomic_store(&toucher->has_ended, true);
+}
+
+static void wait_until_it_sleeps_or_has_ended(const struct task *task,
+                                              const struct toucher *toucher)
+{
+    while (!atomic_load(&toucher->has_ended) &&
+           (atomic_load(&task->state) != TASK_SLEEPING || atomic_load(&task->on_cpu)))
+        sched_yield();
+}
+
+KTEST(huge, who_wants_a_page_that_another_brings_waits_for_it)
+{
+    struct mm *mm = enter(1);
+    if (!mm)
+        KTEST_SKIP("no huge page");
+    struct test_threads threads = {.n = 0};
+    struct toucher first = {mm, 1, 1, false}, second = {mm, 2, 1, false};
+    map(mm, 0, 1, RW, PRIVATE);
+    sync_point_arm("huge_page_taken", NULL);
+    threads_add(&threads, touch_one, &first);
+    sync_point_wait_parked("huge_page_taken");
+    EXPECT_POOL(1, 0, 0, 0);
+    const struct task *task = threads_add(&threads, touch_one, &second);
+    KASSERT(task != NULL);
+    wait_until_it_sleeps_or_has_ended(task, &second);
+    KEXPECT(!second.has_ended);
+    sync_point_release("huge_page_taken");
+    KEXPECT_EQ(threads_join(&threads), 0);
+    KEXPECT_EQ(first.error, 0);
+    KEXPECT_EQ(second.error, 0);
+    KEXPECT_EQ(user_peek(HUGE(0) + 1), 1);
+    KEXPECT_EQ(user_peek(HUGE(0) + 2), 2);
+    leave();
 }
 
 KTEST(huge, threads_that_want_one_page_do_not_take_two)
