@@ -749,3 +749,87 @@ KTEST(huge, threads_that_want_one_page_do_not_take_two)
     KEXPECT_EQ(mm->huge_pages, 4);
     leave();
 }
+
+/* ---- All at once ---- */
+
+#define STORM_PAGES  6
+#define STORM_ROUNDS 60
+
+struct storm {
+    struct mm *mm;
+    u32 seed;
+};
+
+static u32 draw(struct storm *storm, u32 n)
+{
+    storm->seed = storm->seed * 1664525 + 1013904223;
+    return (storm->seed >> 16) % n;
+}
+
+/* Stores and loads; what is protected or taken away at that moment is refused. */
+static void storm_touch(void *arg)
+{
+    struct storm *storm = arg;
+    test_mm_attach(storm->mm);
+    for (unsigned i = 0; i < 4 * STORM_ROUNDS; i++) {
+        u64 addr = HUGE(draw(storm, STORM_PAGES)) + draw(storm, HUGE_PAGE_FRAMES) * PAGE_SIZE;
+        if (draw(storm, 2))
+            (void)user_poke(addr, 1);
+        else
+            (void)user_peek(addr);
+    }
+    test_mm_attach(NULL);
+}
+
+static void storm_change(void *arg)
+{
+    struct storm *storm = arg;
+    for (unsigned i = 0; i < STORM_ROUNDS; i++) {
+        u64 addr = HUGE(draw(storm, STORM_PAGES));
+        switch (draw(storm, 4)) {
+        case 0: (void)mm_madvise(storm->mm, addr, BYTES(1), MADV_DONTNEED); break;
+        case 1:
+            (void)mm_mprotect(storm->mm, addr, BYTES(1), draw(storm, 2) ? RW : PROT_READ);
+            break;
+        case 2:
+            (void)mm_mremap(storm->mm, addr, BYTES(1), BYTES(1), MREMAP_MAYMOVE | MREMAP_FIXED,
+                            HUGE(draw(storm, STORM_PAGES)));
+            break;
+        case 3: (void)mm_mmap(storm->mm, addr, BYTES(1), RW, PRIVATE | MAP_FIXED, NULL, 0); break;
+        }
+    }
+}
+
+static void storm_fork(void *arg)
+{
+    struct storm *storm = arg;
+    for (unsigned i = 0; i < STORM_ROUNDS / 4; i++) {
+        struct mm *child;
+        if (mm_fork(storm->mm, &child))
+            continue;
+        test_mm_attach(child);
+        for (unsigned n = 0; n < STORM_PAGES; n++) {
+            (void)user_poke(HUGE(n), 2);
+            sched_yield();
+        }
+        test_mm_attach(NULL);
+        mm_put(child);
+    }
+}
+
+KTEST(huge, a_storm_leaves_every_count_right)
+{
+    struct mm *mm = enter(STORM_PAGES); /* none to spare: the parent takes from its children */
+    if (!mm)
+        KTEST_SKIP("no six huge pages");
+    static void (*const acts[])(void *) = {storm_touch, storm_touch, storm_change, storm_fork};
+    struct storm storms[ARRAY_SIZE(acts)];
+    struct test_threads threads = {.n = 0};
+    map(mm, 0, STORM_PAGES, RW, PRIVATE);
+    for (unsigned i = 0; i < ARRAY_SIZE(acts); i++) {
+        storms[i] = (struct storm){mm, i + 1};
+        threads_add(&threads, acts[i], &storms[i]);
+    }
+    KEXPECT_EQ(threads_join(&threads), 0);
+    leave();
+}
