@@ -362,6 +362,7 @@ KTEST(madvise, cold_pages_are_reclaimed_first)
     memory_file_init(&f, 8, true, true);
     mm_mmap(mm, PAGE(0), BYTES(8), RW, MAP_SHARED | MAP_FIXED, &f.file, 0);
     KEXPECT_EQ(advise(0, 8, MADV_POPULATE_READ), 0);
+    KEXPECT_EQ(advise(0, 8, MADV_COLD), 0); /* none counts as touched */
     KEXPECT_EQ(advise(4, 2, MADV_COLD), 0);
     KEXPECT_EQ(f.cache.n_pages, 8);
     KEXPECT_EQ(mm->rss_file, 8);
