@@ -98,11 +98,11 @@ static bool take_back_mmap(struct fault *f)
 
 /* ---- The VMA's own lock ---- */
 
-/* Would the store be missing in a fork's child, or not, by where the copying stands? */
+/* Would it be missing in a fork's child, or not, by where the copying stands? A huge area has a page of its own from the first load on. */
 static bool spoils_a_fork(const struct fault *f, const struct vma *vma)
 {
-    return f->access == FAULT_WRITE && !(vma->flags & VMA_SHARED) &&
-           READ_ONCE(f->mm->fork_copies_pages);
+    bool gets_own_page = f->access == FAULT_WRITE || (vma->flags & VMA_HUGETLB);
+    return gets_own_page && !(vma->flags & VMA_SHARED) && READ_ONCE(f->mm->fork_copies_pages);
 }
 
 /* From the lookup to the lock nothing sleeps. => the VMA, locked; or NULL and why not */

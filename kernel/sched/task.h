@@ -73,7 +73,6 @@ struct task {
     u32 kill_pending;    /* a fatal signal is pending: killable sleeps end; set by task_kill() */
     u32 signal_pending; /* a signal waits to be handled: interruptible sleeps end; set by kernel/task */
     u32 pagefault_disabled; /* > 0: user-memory faults go straight to the exception table */
-    u32 mmap_lock_held;     /* debugging aid: modes of mmap_lock held by this task */
 
     const char *wait_reason; /* printf format of what it waits for (two u64), NULL when running */
     u64 wait_args[2];

@@ -3,6 +3,7 @@
  */
 #include "tests/kernel/fault_rig.h"
 
+#include "kernel/cmdline.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/uaccess.h"
 #include "kernel/log/log.h"
@@ -109,6 +110,7 @@ void rig_end(struct fault_rig *rig)
     mm_put(rig->mm);
     gated_file_destroy(rig->file);
     default_knobs();
+    cmdline_apply_knobs();
 }
 
 static void enter(struct mm *mm)

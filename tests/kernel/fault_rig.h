@@ -44,7 +44,8 @@ const char *rig_lock_kept_by_faults(void);
 
 /* A file of n_pages mapped whole at RIG_BASE with prot and MAP_SHARED or MAP_PRIVATE. Knobs at their defaults but for those of the policy, readahead=none. => false: out of memory */
 bool rig_init(struct fault_rig *rig, u64 n_pages, u32 prot, u32 share);
-void rig_end(struct fault_rig *rig); /* and knobs back to their defaults */
+void rig_end(
+    struct fault_rig *rig); /* and knobs back to their defaults, or as the command line has them */
 
 static inline u64 rig_addr(pgoff_t page)
 {

@@ -8,6 +8,7 @@
 #include "kernel/sched/task.h"
 #include "lib/string.h"
 #include "mm/fork.h"
+#include "mm/huge_pool.h"
 #include "mm/knobs.h"
 #include "tests/kernel/fault_rig.h"
 #include "tests/kernel/test_mm.h"
@@ -198,6 +199,26 @@ FAULT_TEST(fault_lock, a_writer_that_waits_stops_new_faults_only_with_mmap)
         actor_join(&toucher);
         KEXPECT_EQ(toucher.succeeded, by_vma()); /* or it came after the unmapping */
         KEXPECT_EQ(toucher.faults.sigsegv, !by_vma());
+    }
+    rig_end(&rig);
+}
+
+/* A wait for a writer ends with the task, as every wait of a fault does. */
+FAULT_TEST(fault_lock, killed_while_a_writer_works_is_gone_before_it)
+{
+    struct fault_rig rig;
+    struct actor mapper = {.addr = ANON, .argument = 4}, there = {.addr = ANON};
+    if (begin(&rig, MAP_SHARED)) {
+        start_parked(&mapper, &rig, act_map_anon);
+        KEXPECT(!gets_through(&there, &rig));
+        task_kill(there.task);
+        KEXPECT(actor_settle(&there));
+        KEXPECT(sync_point_is_parked("vma_edit_committed"));
+        finish_parked(&mapper);
+        actor_join(&there);
+        KEXPECT(!there.succeeded);
+        KEXPECT_EQ(there.faults.killed, 1);
+        expect_fallback(&there, FAULT_FALLBACK_BUSY, 1);
     }
     rig_end(&rig);
 }
@@ -544,6 +565,40 @@ FAULT_TEST(fault_lock, a_fork_keeps_only_stores_into_private_memory_out)
         mm_put(child_of(&forker));
     }
     rig_end(&rig);
+}
+
+/* The first load of a huge area gets a page of its own, with a promise of the pool: none behind the fork's back. */
+FAULT_TEST(fault_lock, a_fork_keeps_loads_of_private_huge_memory_out)
+{
+    struct fault_rig rig;
+    u64 huge = ALIGN_UP(ANON + (1ul << 30), HUGE_PAGE_BYTES);
+    struct actor forker = {0}, load = {.addr = huge};
+    struct huge_pool_counts n;
+    huge_pool_resize(1);
+    huge_pool_count(&n);
+    if (n.free < 1)
+        KTEST_SKIP("no room for a huge page");
+    if (begin(&rig, MAP_SHARED)) {
+        map_anon(&rig, ANON, 2, RW);
+        poke_in(rig.mm, ANON, 1);
+        KEXPECT_EQ(mm_mmap(rig.mm, huge, HUGE_PAGE_BYTES, RW,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, NULL, 0),
+                   huge);
+        sync_point_arm("fork_area_shared", NULL);
+        actor_start(&forker, &rig, act_fork);
+        sync_point_wait_parked("fork_area_shared");
+        KEXPECT(!gets_through(&load, &rig));
+        sync_point_release("fork_area_shared");
+        actor_join(&forker);
+        actor_join(&load);
+        KASSERT_EQ(forker.result, 0);
+        KEXPECT(load.succeeded);
+        expect_fallback(&load, FAULT_FALLBACK_FORK, 1);
+        KEXPECT_EQ(child_of(&forker)->huge_pages, 0);
+        mm_put(child_of(&forker));
+    }
+    rig_end(&rig);
+    huge_pool_resize(0);
 }
 
 /* A store that has its area's lock already is waited for, and the child has it: the area's first page of its own. */

@@ -36,6 +36,8 @@
 
 #define SEEDS_BY_DEFAULT 3
 
+static bool turns_knobs; /* the policies change all the time */
+
 struct part {
     u64 index;
     u64 count;
@@ -131,6 +133,10 @@ static void act_thread(struct actor *actor)
 /* Every access stays allowed; areas split and merge, entries are rewritten. */
 static void protect(struct mm *mm, struct rng *rng)
 {
+    if (turns_knobs) {
+        knob_set("fault_lock", rng_one_in(rng, 2) ? "vma" : "mmap");
+        knob_set("fault_retry", rng_one_in(rng, 2) ? "once" : "recheck");
+    }
     u64 page = rng_below(rng, AREA_PAGES), n = 1 + rng_below(rng, AREA_PAGES - page);
     u32 prot = rng_one_in(rng, 2) ? RW : RW | PROT_EXEC;
     (void)mm_mprotect(mm, AREA + page * PAGE_SIZE, n * PAGE_SIZE, prot);
@@ -259,7 +265,7 @@ static void run_seed(u64 seed)
     rig_end(&rig);
 }
 
-FAULT_TEST(fault_threads, eight_in_one_area_keep_their_values_while_others_map_protect_and_fork)
+static void run_seeds(void)
 {
     u64 first = MAX(cmdline.sync_seed, 1);
     u64 n = cmdline.ktest_seeds ? cmdline.ktest_seeds : SEEDS_BY_DEFAULT;
@@ -268,4 +274,16 @@ FAULT_TEST(fault_threads, eight_in_one_area_keep_their_values_while_others_map_p
         if (ktest_has_failed())
             ktest_note("seed %lu", seed);
     }
+}
+
+FAULT_TEST(fault_threads, eight_in_one_area_keep_their_values_while_others_map_protect_and_fork)
+{
+    run_seeds();
+}
+
+KTEST(fault_threads, the_same_while_the_policies_change)
+{
+    turns_knobs = true;
+    run_seeds();
+    turns_knobs = false;
 }
