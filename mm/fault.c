@@ -72,13 +72,17 @@ static enum fault_result check_access(const struct fault *f)
 }
 
 /*
- * The entry as it is now, without pt_lock: the table stays while the VMA is locked. The entry can change until pt_lock
- * is held; whoever stores one compares first.
+ * The entry as it is now. It can change until pt_lock is held again; whoever stores one compares first. Its table stays
+ * while the VMA is locked. Not so the tables above, as long as there is none below them for this address: an unmapping
+ * next door may free them, so the way down needs the lock.
  */
 static pte_t look_at_entry(struct fault *f)
 {
+    pt_lock(&f->mm->space);
     f->ptep = pt_find(&f->mm->space, f->addr);
-    return f->ptep ? READ_ONCE(*f->ptep) : 0;
+    pte_t pte = f->ptep ? READ_ONCE(*f->ptep) : 0;
+    pt_unlock(&f->mm->space);
+    return pte;
 }
 
 static bool entry_serves(const struct fault *f, pte_t pte)

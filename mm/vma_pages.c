@@ -186,7 +186,10 @@ void mm_protect_range(struct vma *vma, u64 start, u64 end)
     work_on_range(&work, start, end, protect_entry);
 }
 
-/* The tables at both ends may serve neighbours too; where the tree has none, they go as well. */
+/*
+ * The tables at both ends may serve neighbours too; where the tree has none, they go as well. Where an area is left (a move that
+ * failed), all stay: a fault that has the area locked may be about to store into an empty table.
+ */
 void mm_free_tables(struct mm *mm, u64 start, u64 end)
 {
     struct range_entry entry;
@@ -194,6 +197,8 @@ void mm_free_tables(struct mm *mm, u64 start, u64 end)
     u64 floor = ALIGN_DOWN(start, PT_TABLE_SPAN), ceiling = ALIGN_UP(end, PT_TABLE_SPAN);
     bool more;
 
+    if (range_tree_next(&mm->vmas, start, &entry) && entry.start < end)
+        return;
     if (range_tree_prev(&mm->vmas, start, &entry))
         floor = MAX(floor, entry.end);
     if (range_tree_next(&mm->vmas, end, &entry))
