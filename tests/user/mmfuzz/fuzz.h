@@ -88,6 +88,9 @@ void log_use(char *buffer, size_t bytes);
 const char *log_text(void);
 void log_clear(void);
 __attribute__((format(printf, 1, 2))) void log_add(const char *format, ...);
+/* From now on mincore's answers are not told, in children and parents neither: see steps_file.c. */
+void log_hide_presence(void);
+bool log_hides_presence(void);
 /* The same without printf. */
 void log_text_add(const char *text);
 void log_number(long number);

@@ -12,6 +12,7 @@
 /* The end of the text lies in the shared memory too: children go on where parents stopped. */
 struct log {
     size_t used;
+    bool hides_presence;
     char text[];
 };
 
@@ -33,7 +34,18 @@ const char *log_text(void)
 void log_clear(void)
 {
     log_memory->used = 0;
+    log_memory->hides_presence = false;
     log_memory->text[0] = '\0';
+}
+
+void log_hide_presence(void)
+{
+    log_memory->hides_presence = true;
+}
+
+bool log_hides_presence(void)
+{
+    return log_memory->hides_presence;
 }
 
 void log_add(const char *format, ...)

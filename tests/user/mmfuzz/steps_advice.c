@@ -83,7 +83,7 @@ void step_mincore(void)
     log_range(range);
     log_add(")");
     result = syscall(SYS_mincore, range.start, range.length, present);
-    if (result == 0) {
+    if (result == 0 && !log_hides_presence()) {
         state_look();
         log_add(" ");
         for (unsigned long i = 0; i < pages && i < sizeof present; i++)
