@@ -121,6 +121,8 @@ static struct file *file_new(struct inode *inode, const struct file_ops *ops, u3
     file->mapped.cache = &inode->cache;
     file->mapped.can_read = wants_read(flags);
     file->mapped.can_write = wants_write(flags);
+    file->mapped.can_map = ops->can_map;
+    file->mapped.no_exec = inode->super && inode->super->is_no_exec;
     file->mapped.release = file_release;
     file->mapped.path = file_path;
     file->mapped.punch = file_punch;

@@ -281,12 +281,21 @@ void textfs_destroy(struct super_block *super)
     kfree(super);
 }
 
+static struct super_block *create_without_code(const char *type)
+{
+    struct super_block *super = textfs_create(type);
+
+    if (super)
+        super->is_no_exec = true;
+    return super;
+}
+
 struct super_block *proc_create(void)
 {
-    return textfs_create("proc");
+    return create_without_code("proc");
 }
 
 struct super_block *sysfs_create(void)
 {
-    return textfs_create("sysfs");
+    return create_without_code("sysfs");
 }

@@ -74,6 +74,7 @@ struct huge_file *huge_file_create(u64 length_bytes)
     file->mapped = (struct mapped_file){.refs = 1,
                                         .cache = &file->cache,
                                         .can_read = true,
+                                        .can_map = true,
                                         .can_write = true,
                                         .release = release,
                                         .punch = huge_file_punch,

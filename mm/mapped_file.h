@@ -13,6 +13,8 @@ struct mapped_file {
     struct page_cache *cache;
     struct readahead readahead;
     bool can_read, can_write; /* the open mode, for mmap and mprotect */
+    bool can_map;             /* pages of the cache may be mapped; else ENODEV */
+    bool no_exec;             /* nothing of this file system is code: EPERM */
     /* Last reference gone: closes. May sleep; never called with mmap_lock held (munmap and exit collect files first). */
     void (*release)(struct mapped_file *file);
     /* MADV_REMOVE: makes bytes [offset, offset + bytes) a hole, as fallocate(2) would. NULL where the file cannot. => 0, -EOPNOTSUPP,

@@ -167,7 +167,7 @@ static int check_file(const struct map_request *request)
     u32 type = request->map_flags & MAP_TYPE;
     bool is_shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
 
-    if (request->pgoff > (FILE_BYTES_MAX - request->length) >> PAGE_SHIFT)
+    if (file->can_map && request->pgoff > (FILE_BYTES_MAX - request->length) >> PAGE_SHIFT)
         return -EOVERFLOW;
     if (!is_shared && type != MAP_PRIVATE)
         return -EINVAL;
@@ -177,7 +177,9 @@ static int check_file(const struct map_request *request)
         return -EACCES;
     if (!file->can_read)
         return -EACCES;
-    if (!file->cache)
+    if ((request->prot & PROT_EXEC) && file->no_exec)
+        return -EPERM;
+    if (!file->can_map)
         return -ENODEV;
     return request->map_flags & MAP_GROWSDOWN ? -EINVAL : 0;
 }

@@ -22,6 +22,8 @@
 #define FAULTS_MAX \
     8 /* for one page, before it counts as not there: somebody takes it away each time */
 
+#define REACH_PAGES_MAX 1024ul
+
 struct remote {
     struct mm *mm;
     u64 addr;
@@ -40,8 +42,7 @@ static bool may_access(const struct remote *r, const struct vma *vma)
 {
     if (vma->prot & (is_write(r) ? PROT_WRITE : PROT_READ))
         return true;
-    return (r->flags & REMOTE_FORCE) &&
-           !(is_write(r) && (vma->flags & (VMA_SHARED | VMA_HUGETLB)));
+    return (r->flags & REMOTE_FORCE) && !(is_write(r) && (vma->flags & (VMA_SHARED | VMA_HUGETLB)));
 }
 
 static void copy(const struct remote *r, char *page)
@@ -170,6 +171,16 @@ static ssize_t transfer_part(struct mm *mm, u64 addr, u64 user_buf, size_t n, ch
     if (!(flags & REMOTE_WRITE))
         n = copy_to_user_partial(user_buf, bounce, n);
     return n ? (ssize_t)n : -EFAULT;
+}
+
+u64 remote_memory_reach(struct mm *mm, u64 addr, u64 len, u32 flags)
+{
+    u64 at = addr, end = addr + MIN(len, REACH_PAGES_MAX * PAGE_SIZE);
+    char nothing;
+
+    while (at < end && remote_memory_copy(mm, at, &nothing, 0, flags) == 0)
+        at = ALIGN_DOWN(at, PAGE_SIZE) + PAGE_SIZE;
+    return MIN(at, end) - addr;
 }
 
 ssize_t remote_memory_transfer(struct mm *mm, u64 addr, u64 user_buf, size_t len, u32 flags)

@@ -21,7 +21,13 @@ enum remote_flag {
 int remote_memory_copy(struct mm *mm, u64 addr, void *buf, size_t n, u32 flags);
 
 /*
- * The same for any length, between the current program's memory at user_buf and mm's at addr.
+ * Faults in what can be had of [addr, addr + len) without a gap, from addr on, and of the first 1024 pages at most, as Linux
+ * pins the pages of a range before it copies. => bytes; 0: not even the first. No lock held; sleeps
+ */
+u64 remote_memory_reach(struct mm *mm, u64 addr, u64 len, u32 flags);
+
+/*
+ * The same as remote_memory_copy() for any length, between the current program's memory at user_buf and mm's at addr.
  * => bytes, up to the first that cannot be had; where that is the first, -EIO (mm's side), -EFAULT (the program's), or as above
  */
 ssize_t remote_memory_transfer(struct mm *mm, u64 addr, u64 user_buf, size_t len, u32 flags);

@@ -47,7 +47,8 @@ s64 sys_fallocate(const u64 *a)
     s64 error = -EBADF;
     if ((s64)a[2] < 0 || (s64)a[3] <= 0)
         error = -EINVAL;
-    else if ((u32)a[1] & ~FALLOC_KNOWN)
+    else if (((u32)a[1] & ~FALLOC_KNOWN) ||
+             (a[1] & (FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE)) == FALLOC_PUNCH_HOLE)
         error = -EOPNOTSUPP;
     else if (file->mapped.can_write)
         error = vfs_allocate(file->inode, a[1], a[2], a[3]);

@@ -49,6 +49,11 @@ static s64 transfer(struct mm *mm, struct cursor *here, struct cursor *there, u3
     ssize_t n = 0;
 
     while ((room = MIN(cursor_room(here), cursor_room(there))) && done < RW_MAX_BYTES) {
+        if (there->done == 0 &&
+            !remote_memory_reach(mm, there->iov->base, there->iov->len, flags)) {
+            n = -EIO; /* before own memory is touched */
+            break;
+        }
         room = MIN(room, RW_MAX_BYTES - done);
         n = remote_memory_transfer(mm, there->iov->base + there->done, here->iov->base + here->done,
                                    room, flags);

@@ -92,6 +92,7 @@ struct gated_file *gated_file_create(u64 pages)
     file->mapped = (struct mapped_file){.refs = 1,
                                         .cache = &file->cache,
                                         .can_read = true,
+                                        .can_map = true,
                                         .can_write = true,
                                         .release = released,
                                         .path = path};

@@ -84,6 +84,7 @@ void memory_file_init(struct memory_file *f, u64 pages, bool can_read, bool can_
     f->file.refs = 1;
     f->file.cache = &f->cache;
     f->file.can_read = can_read;
+    f->file.can_map = true;
     f->file.can_write = can_write;
     f->file.release = note_release;
     f->file.path = show_path;
