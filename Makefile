@@ -304,6 +304,10 @@ compare: $(RELEASE_KERNEL) $(SMALL) linux ##(15 s) PROG="/tests/NAME ARGS": its 
 bench: $(RELEASE_KERNEL) $(SMALL) ##(5 s) instructions per operation on an address space, beside Linux 6.12 (BENCH="--linux --json FILE")
 	$(Q)$(PYTHON) tools/bench $(BENCH)
 
+.PHONY: test-suites
+test-suites: $(RELEASE_KERNEL) linux ##(3 minutes) self-tests out of Linux's source; what passes there passes here
+	$(Q)tools/suites $(SUITES)
+
 image: $(DISK) $(SMALL) ##(20 s) build/disk.img, and build/small.img for --ramdisk
 iso: $(BUILD)/faultline.iso ##(2 s) build/faultline.iso, for BIOS and UEFI
 

@@ -8,6 +8,7 @@
 #include "fs/pipe.h"
 
 #include "lib/errno.h"
+#include "lib/format.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
 
@@ -89,7 +90,7 @@ static int check_open(const struct inode *inode, u32 flags)
         return -ELOOP; /* O_NOFOLLOW: any other link has been followed */
     if (inode_is_dir(inode))
         return wants_write(flags) || flags & (O_CREAT | O_TRUNC) ? -EISDIR : 0;
-    if (flags & O_DIRECTORY)
+    if (flags & O_DIRECTORY && !(flags & O_TMPFILE))
         return -ENOTDIR;
     if (inode_is(inode, S_IFREG) && read_only && (wants_write(flags) || flags & O_TRUNC))
         return -EROFS;
@@ -208,6 +209,23 @@ static int find_or_create(struct inode *base, const char *base_path, const char 
     return error;
 }
 
+/* O_TMPFILE: *out becomes a new file in place of the directory that it is; `full` is shown as its
+ * path. => 0 or error, with the directory's reference dropped */
+static int replace_by_unnamed(u32 mode, char *full, struct inode **out)
+{
+    struct inode_new what = {.mode = S_IFREG | (mode & 07777)};
+    struct inode *dir = *out;
+    int error = vfs_create_unnamed(dir, &what, out);
+
+    inode_put(dir);
+    if (!error) {
+        size_t len = strlen(full);
+
+        format_to(full + len, PATH_MAX_BYTES - len, "/#%lu (deleted)", (*out)->ino);
+    }
+    return error;
+}
+
 static struct file *open_found(struct inode *inode, u32 flags, const char *full, bool is_new,
                                int *error)
 {
@@ -244,6 +262,8 @@ struct file *file_open(struct inode *base, const char *base_path, const char *pa
     if (!full)
         return NULL;
     *error = find_or_create(base, base_path, path, flags, mode, full, &is_new, &inode);
+    if (!*error && flags & O_TMPFILE)
+        *error = replace_by_unnamed(mode, full, &inode);
     if (!*error) {
         file = open_found(inode, flags, full, is_new, error);
         inode_put(inode);

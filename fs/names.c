@@ -32,6 +32,21 @@ int vfs_create_in(struct inode *dir, const char *name, size_t len, const struct 
     return error;
 }
 
+int vfs_create_unnamed(struct inode *dir, const struct inode_new *what, struct inode **out)
+{
+    int error = -EOPNOTSUPP;
+
+    if (!inode_is_dir(dir))
+        return -ENOTDIR;
+    if (dir->super && dir->super->is_read_only)
+        return -EROFS;
+    rwsem_write_lock(&dir->rwlock);
+    if (dir->ops && dir->ops->create_unnamed)
+        error = dir->ops->create_unnamed(dir, what, out);
+    rwsem_write_unlock(&dir->rwlock);
+    return error;
+}
+
 static int create_at(const struct name_place *place, const struct inode_new *what,
                      struct inode **out)
 {

@@ -33,7 +33,10 @@ void name_place_put(struct name_place *place);
  * => 0 and *out with a reference (out may be NULL); -EEXIST, -ENOENT, -ENOSPC, … */
 int vfs_create(struct inode *base, const char *base_path, const char *path,
                const struct inode_new *what, struct inode **out);
-/* As above in a directory that was walked to, for open(O_CREAT): made, or found because another
+/* A new file of `dir`'s file system that has no name there. => 0 and *out with a reference; -ENOTDIR,
+ * -EROFS, -EOPNOTSUPP, -ENOENT (the directory has been removed), -ENOSPC, -ENOMEM. May sleep. */
+int vfs_create_unnamed(struct inode *dir, const struct inode_new *what, struct inode **out);
+/* As vfs_create in a directory that was walked to, for open(O_CREAT): made, or found because another
  * was first (*is_new tells). => 0 and *out with a reference, or error */
 int vfs_create_in(struct inode *dir, const char *name, size_t len, const struct inode_new *what,
                   bool *is_new, struct inode **out);

@@ -5,7 +5,8 @@
  *        |  page  |  page  |  pa|      |             slot (position / PAGE_SIZE) % slots
  *
  * Pages come when a write gets to them and go when all of them is read, so an empty pipe costs
- * nothing.
+ * nothing. pipe_give() puts a program's own page in a slot: it is full, so nothing is ever written to
+ * it here, and the program's next write to it makes a copy, because the pipe has a reference.
  *
  * Rules:
  *   - pipe->lock guards the pages and both positions, and is held while user memory is copied:
@@ -24,6 +25,7 @@
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/core/slab.h"
+#include "mm/mmap.h"
 #include "mm/reclaim.h"
 #include "mm/user_memory.h"
 
@@ -300,6 +302,62 @@ static ssize_t pipe_write(struct file *file, u64 user_buf, size_t len, u64 *pos)
         done += n;
     }
     return done ? (ssize_t)done : n;
+}
+
+/* ---- Giving pages ---- */
+
+/* The memory at addr becomes the slot at the write position, if both begin there and the page is
+ * whole. lock held. => PAGE_SIZE; 0: it has to be copied; errors of mm_page_get */
+static ssize_t give_page(struct pipe *pipe, struct mm *mm, u64 addr, size_t len)
+{
+    size_t left;
+    struct page **slot = slot_at(pipe, pipe->write_at, &left);
+    int error;
+
+    if (left < PAGE_SIZE || *slot || len < PAGE_SIZE || addr % PAGE_SIZE)
+        return 0;
+    error = mm_page_get(mm, addr, slot);
+    if (error) {
+        *slot = NULL;
+        return error == -EOPNOTSUPP ? 0 : error;
+    }
+    atomic_add(&pages_used, 1);
+    WRITE_ONCE(pipe->write_at, pipe->write_at + PAGE_SIZE);
+    return PAGE_SIZE;
+}
+
+/* What there is room for. lock held. => bytes; -EFAULT, -ENOMEM, -EINTR */
+static ssize_t give_all(struct pipe *pipe, struct mm *mm, u64 addr, size_t len)
+{
+    size_t done = 0;
+    ssize_t n = 1;
+
+    while (done < len && n > 0 && room_bytes(pipe) > 0) {
+        n = give_page(pipe, mm, addr + done, len - done);
+        if (n == 0)
+            n = put_in(pipe, addr + done, MIN(len - done, PAGE_SIZE - pipe->write_at % PAGE_SIZE));
+        done += n > 0 ? n : 0;
+    }
+    return done ? (ssize_t)done : n;
+}
+
+ssize_t pipe_give(struct file *file, struct mm *mm, u64 addr, size_t len, bool nonblocking)
+{
+    struct pipe *pipe = file->private_;
+    ssize_t n = 0;
+
+    while (n == 0 && len > 0) {
+        mutex_lock(&pipe->lock);
+        n = reader_count(pipe) == 0 ? -EPIPE
+            : room_bytes(pipe) > 0  ? give_all(pipe, mm, addr, len)
+                                    : 0;
+        mutex_unlock(&pipe->lock);
+        if (n == 0)
+            n = wait_for_room(pipe, PIPE_BUF_BYTES + 1, nonblocking);
+    }
+    if (n > 0)
+        wait_wake_all(&pipe->changed_for_read);
+    return n == -ENOMEM ? -EFAULT : n;
 }
 
 /* ---- The rest of a file's operations ---- */

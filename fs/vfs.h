@@ -94,6 +94,8 @@ struct inode_ops {
      * -ENOMEM */
     int (*create)(struct inode *dir, const char *name, size_t len, const struct inode_new *what,
                   struct inode **out);
+    /* Optional, O_TMPFILE: a new inode without an entry. => as create */
+    int (*create_unnamed)(struct inode *dir, const struct inode_new *what, struct inode **out);
     /* One more name for an inode, the name is free. => 0; -EMLINK, -ENOSPC, -ENOMEM */
     int (*link)(struct inode *dir, const char *name, size_t len, struct inode *inode);
     /* The entry, which is `inode`'s, goes; a directory's rwlock is held exclusive too. The caller
@@ -262,7 +264,8 @@ int vfs_lookup_missing(struct inode *base, const char *base_path, const char *pa
  * missing file with the permissions of `mode`. All is root, so only read-only file systems and
  * generated files without the operation refuse: -EROFS for O_CREAT of a missing file, for writing
  * and for O_TRUNC; -EACCES. -EISDIR: writing a directory; -ENOTDIR: O_DIRECTORY; -ELOOP:
- * O_NOFOLLOW; -EEXIST: O_CREAT | O_EXCL; -ENFILE: too many are open; -ENXIO: nobody behind a device node or socket, no reader
+ * O_NOFOLLOW; -EEXIST: O_CREAT | O_EXCL; -EOPNOTSUPP: O_TMPFILE, a file in the directory `path` that
+ * has no name; -ENFILE: too many are open; -ENXIO: nobody behind a device node or socket, no reader
  * of a FIFO; -ERESTARTSYS: a signal while waiting for the other end of one. May sleep.
  */
 struct file *file_open(struct inode *base, const char *base_path, const char *path, u32 flags,

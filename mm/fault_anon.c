@@ -111,7 +111,7 @@ enum fault_result fault_write_protected(struct fault *f)
     bool in_place = pte_is_present(pte) && may_write_in_place(f, pte);
     struct page *source = NULL;
     if (in_place) {
-        atomic_or(ptep, PTE_WRITE);
+        atomic_or(ptep, PTE_WRITE | PTE_SOFT_DIRTY);
         if (!page_has(pte_page(pte), PAGE_ANON))
             page_set(pte_page(pte), PAGE_DIRTY);
     } else if (pte_is_present(pte) && !(pte & PTE_ZERO_PAGE)) {

@@ -30,7 +30,8 @@ static void around_limits(const struct fault *f, pgoff_t *first, pgoff_t *last)
 }
 
 /* A cached page that is up to date and has no mark; anonymous ones and the kernel's own are never both. */
-#define FLAGS_LOOKED_AT (PAGE_UPTODATE | PAGE_READAHEAD | PAGE_ANON | PAGE_SLAB | PAGE_TABLE)
+#define FLAGS_LOOKED_AT \
+    (PAGE_UPTODATE | PAGE_READAHEAD | PAGE_UNTOUCHED | PAGE_ANON | PAGE_SLAB | PAGE_TABLE)
 
 /*
  * Stores the page in the empty entry if that can be done right now. The reference taken becomes the entry's. pt_lock held.

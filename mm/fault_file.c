@@ -155,6 +155,8 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
                 return result;
             continue;
         }
+        if (page_has(page, PAGE_UNTOUCHED))
+            page_unset(page, PAGE_UNTOUCHED);
         *out = page;
         return FAULT_DONE;
     }

@@ -170,6 +170,7 @@ static int share_pages(struct mm *parent, struct mm *child)
 static void copy_numbers(struct mm *child, const struct mm *parent)
 {
     child->last_lineage = parent->last_lineage;
+    child->soft_clear_lineage = parent->soft_clear_lineage;
     child->brk_start = parent->brk_start;
     child->brk_end = parent->brk_end;
     child->mmap_top = parent->mmap_top;

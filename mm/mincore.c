@@ -1,6 +1,7 @@
 /*
  * mincore: which pages of a range are in memory. A page is if its entry maps it; a file's page also
- * if the cache has it (mincore(2)).
+ * if the cache has it (mincore(2)), but for room that fallocate made in a file in memory and that
+ * nobody has touched.
  *
  * The answer is put together in pieces: the lock is free while user memory is written.
  */
@@ -49,7 +50,8 @@ static void note_cached(const struct vma *vma, u64 start, u64 end, const struct 
         for (unsigned i = 0; i < n; i++) {
             pgoff_t index = pages[i]->index;
             /* It may have left the cache meanwhile, for another place. */
-            if (index >= first && index <= last && page_is_uptodate(pages[i]))
+            if (index >= first && index <= last && page_is_uptodate(pages[i]) &&
+                !page_has(pages[i], PAGE_UNTOUCHED))
                 r->vec[(vma_address(vma, index) - r->start) >> PAGE_SHIFT] = 1;
             first = MAX(first, index + (i + 1 == n));
             page_put(pages[i]);

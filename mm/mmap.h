@@ -113,5 +113,11 @@ int mm_mincore(struct mm *mm, u64 addr, u64 length, u64 vec);
  * -EINTR
  */
 int mm_populate(struct mm *mm, u64 addr, u64 length, bool write);
+/*
+ * The page that a read at addr sees, faulted in where it is not there, with a reference: nobody else
+ * writes to it from now on but through a mapping that is shared, or that has it alone already.
+ * => 0; -EOPNOTSUPP: a part of a huge page; errors of mm_populate
+ */
+int mm_page_get(struct mm *mm, u64 addr, struct page **out);
 
 #endif

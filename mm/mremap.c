@@ -50,7 +50,7 @@ static bool move_entry(void *ctx, u64 addr, pte_t *ptep)
     pte_t *to = pt_find(move->space, addr + move->distance);
     ASSERT(to && *to == 0);
     old = atomic_exchange(ptep, 0);
-    WRITE_ONCE(*to, old);
+    WRITE_ONCE(*to, old | PTE_SOFT_DIRTY);
     if (pte_is_present(old))
         tlb_batch_add_range(&move->batch, addr, addr + PAGE_SIZE);
     return false;

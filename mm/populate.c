@@ -49,3 +49,37 @@ int mm_populate(struct mm *mm, u64 addr, u64 length, bool write)
     }
     return 0;
 }
+
+/* => 0 with the page of a present entry and a reference; -EAGAIN: none there; -EOPNOTSUPP: a huge one */
+static int get_mapped(struct mm *mm, u64 addr, struct page **out)
+{
+    int error = -EAGAIN;
+
+    rwsem_read_lock(&mm->mmap_lock);
+    const struct vma *vma = vma_find(mm, addr);
+    if (vma && (vma->flags & VMA_HUGETLB))
+        error = -EOPNOTSUPP;
+    pt_lock(&mm->space);
+    const pte_t *ptep = pt_find(&mm->space, addr);
+    if (ptep && pte_is_present(*ptep)) {
+        *out = pte_page(*ptep);
+        page_get(*out);
+        error = 0;
+    }
+    pt_unlock(&mm->space);
+    rwsem_read_unlock(&mm->mmap_lock);
+    return error;
+}
+
+int mm_page_get(struct mm *mm, u64 addr, struct page **out)
+{
+    int error;
+
+    while ((error = get_mapped(mm, addr, out)) == -EAGAIN) {
+        error = mm_populate(mm, addr, PAGE_SIZE, false);
+        if (error)
+            break;
+        /* Look again: it may have been taken away meanwhile. */
+    }
+    return error;
+}

@@ -69,7 +69,7 @@ u64 vma_pte_bits(const struct vma *vma, bool writable)
         return PTE_NONE_PROT;
     u64 bits = PTE_PRESENT | PTE_USER;
     if (writable && (vma->prot & PROT_WRITE))
-        bits |= PTE_WRITE;
+        bits |= PTE_WRITE | PTE_SOFT_DIRTY;
     if (!(vma->prot & PROT_EXEC))
         bits |= PTE_NX;
     if (vma->prot == PROT_EXEC && cpu_features.pku)

@@ -67,6 +67,7 @@ struct mm {
     u64 change_count;        /* moved by every change of tree or VMA, under mmap_lock exclusive */
     u64 n_vmas, total_pages; /* mmap_lock */
     u64 last_lineage;        /* mmap_lock exclusive */
+    u64 soft_clear_lineage;  /* last_lineage when soft-dirty bits were cleared; mmap_lock */
     u64 rss_anon, rss_file;  /* pages; atomic */
     u64 rss_peak;            /* the most there were before pages went; atomic */
     u64 total_pages_peak;    /* mmap_lock */

@@ -10,6 +10,7 @@
  *   PRESENT + ZERO_PAGE       the shared zero page; counted nowhere
  *   PRESENT + LAZY_FREE       an anonymous page that reclaim may take while it is not DIRTY
  *                             (mm/lazy_free.c), with pt_lock alone: so it can go at any time
+ *   PRESENT + SOFT_DIRTY      beside the others: stored to (mm/soft_dirty.c)
  *   NONE_PROT, not PRESENT    an anonymous page in an area that is PROT_NONE now: counted as if
  *                             present. (A file's page is in the cache anyway, so it is zapped
  *                             instead.) A fault never looks at such an entry, since the area refuses
@@ -75,13 +76,15 @@ static bool zap_private_copy(void *ctx, u64 addr, pte_t *ptep)
 /*
  * May the entry be writable at once? Then a store after mprotect is no fault. A private page only
  * if it is ours alone; a shared one only if it is known to be dirty, else the first store must be
- * seen.
+ * seen; in either case, none that soft-dirty waits for.
  */
 static bool may_be_writable(const struct vma *vma, pte_t old)
 {
     if (old & PTE_ZERO_PAGE)
         return false;
     const struct page *page = pte_page(old);
+    if (vma->mm->soft_clear_lineage && !(old & PTE_SOFT_DIRTY))
+        return false; /* it is watched for its next store */
     if (page_has(page, PAGE_ANON))
         return atomic_load(&page->refs) == 1;
     return (vma->flags & VMA_SHARED) && (old & PTE_DIRTY);
@@ -89,8 +92,8 @@ static bool may_be_writable(const struct vma *vma, pte_t old)
 
 static pte_t entry_for(const struct pages_work *work, pte_t old)
 {
-    pte_t kept =
-        old & (PTE_ADDRESS_MASK | PTE_ACCESSED | PTE_DIRTY | PTE_ZERO_PAGE | PTE_LAZY_FREE);
+    pte_t kept = old & (PTE_ADDRESS_MASK | PTE_ACCESSED | PTE_DIRTY | PTE_ZERO_PAGE |
+                        PTE_LAZY_FREE | PTE_SOFT_DIRTY);
     if (work->bits != work->bits_if_written && may_be_writable(work->vma, old))
         return kept | work->bits_if_written;
     return kept | work->bits;

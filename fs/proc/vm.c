@@ -126,6 +126,15 @@ static size_t show_max_map_count(void *arg, char *buf, size_t size)
     return out.len;
 }
 
+static size_t show_min_addr(void *arg, char *buf, size_t size)
+{
+    struct text_out out = {buf, size, 0};
+
+    (void)arg;
+    text_out_put(&out, "%lu\n", USER_ADDRESS_MIN);
+    return out.len;
+}
+
 /* The mode that there is, or an error. */
 static int store_overcommit(void *arg, const char *text, size_t len)
 {
@@ -138,6 +147,7 @@ static int store_overcommit(void *arg, const char *text, size_t len)
 static const struct text_file files[] = {
     {.path = KNOB_FOLDER "drop_caches", .store = store_drop_caches},
     {.path = KNOB_FOLDER "max_map_count", .show = show_max_map_count},
+    {.path = KNOB_FOLDER "mmap_min_addr", .show = show_min_addr},
     {.path = KNOB_FOLDER "overcommit_memory", .show = show_overcommit, .store = store_overcommit},
 };
 

@@ -60,6 +60,7 @@ static int reserve(struct inode *inode, pgoff_t first, pgoff_t behind)
         error = tmpfs_get_page_locked(inode, index, &page);
         if (error)
             return error;
+        page_set(page, PAGE_UNTOUCHED);
         page_unlock(page);
         page_put(page);
     }

@@ -258,6 +258,16 @@ static int dir_create(struct inode *dir, const char *name, size_t len, const str
     return 0;
 }
 
+static int dir_create_unnamed(struct inode *dir, const struct inode_new *what, struct inode **out)
+{
+    int error;
+
+    if (is_removed(dir))
+        return -ENOENT;
+    *out = tmpfs_inode_create(dir->super, what, &error);
+    return *out ? 0 : error;
+}
+
 static int dir_link(struct inode *dir, const char *name, size_t len, struct inode *inode)
 {
     struct tmpfs_entry *entry;
@@ -380,6 +390,7 @@ const struct inode_ops tmpfs_dir_ops = {
     .iterate = dir_iterate,
     .evict = tmpfs_inode_evict,
     .create = dir_create,
+    .create_unnamed = dir_create_unnamed,
     .link = dir_link,
     .unlink = dir_unlink,
     .rename = dir_rename,

@@ -122,6 +122,8 @@ static size_t read_part(struct page_cache *cache, u64 pos, u64 user_buf, size_t 
     const char *from = page ? page_virt(page) : zeros;
     size_t copied = copy_to_user_partial(user_buf, from + pos % PAGE_SIZE, len);
 
+    if (page && page_has(page, PAGE_UNTOUCHED))
+        page_unset(page, PAGE_UNTOUCHED);
     if (page)
         page_put(page);
     return copied;
@@ -187,7 +189,7 @@ static ssize_t write_part(struct inode *inode, u64 pos, u64 user_buf, size_t len
         if (error)
             return error;
         copied = copy_from_user_nofault((char *)page_virt(page) + pos % PAGE_SIZE, user_buf, len);
-        page_unset(page, PAGE_HOLE);
+        page_unset(page, PAGE_HOLE | PAGE_UNTOUCHED);
         page_set(page, PAGE_DIRTY);
         page_unlock(page);
         page_put(page);

@@ -23,8 +23,9 @@ static s64 open_at(u64 dirfd, u64 user_path, u32 flags, u32 mode)
     struct syscall_at at;
     if (flags & O_PATH)
         flags &= O_PATH_FLAGS;
-    if (flags & O_TMPFILE)
-        return -EOPNOTSUPP;
+    if (flags & O_TMPFILE &&
+        ((flags & (O_CREAT | O_DIRECTORY)) != O_DIRECTORY || (flags & O_ACCMODE) == O_RDONLY))
+        return -EINVAL;
     if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
         return -EINVAL;
     int error = syscall_at_begin(&at, dirfd, user_path);
@@ -367,29 +368,32 @@ s64 sys_memfd_create(const u64 *a)
     return install(file, flags & MFD_CLOEXEC ? O_CLOEXEC : 0);
 }
 
-s64 sys_pipe2(const u64 *a)
+s64 syscall_install_pair(struct file *ends[2], u32 flags, u64 user_fds)
 {
     struct fd_table *files = process_current()->files;
-    struct file *ends[2];
     s32 fds[2];
-    if ((u32)a[1] & ~(u32)(O_CLOEXEC | O_NONBLOCK))
-        return -EINVAL;
-    int error = pipe_create(a[1], ends);
-    if (error)
-        return error;
-    fds[0] = install(ends[0], a[1]);
+    fds[0] = install(ends[0], flags);
     if (fds[0] < 0) {
         file_put(ends[1]);
         return fds[0];
     }
-    fds[1] = install(ends[1], a[1]);
-    if (fds[1] >= 0 && copy_to_user(a[0], fds, sizeof(fds)) == 0)
+    fds[1] = install(ends[1], flags);
+    if (fds[1] >= 0 && copy_to_user(user_fds, fds, sizeof(fds)) == 0)
         return 0;
-    error = fds[1] < 0 ? fds[1] : -EFAULT;
+    s64 error = fds[1] < 0 ? fds[1] : -EFAULT;
     fd_close(files, fds[0]);
     if (fds[1] >= 0)
         fd_close(files, fds[1]);
     return error;
+}
+
+s64 sys_pipe2(const u64 *a)
+{
+    struct file *ends[2];
+    if ((u32)a[1] & ~(u32)(O_CLOEXEC | O_NONBLOCK))
+        return -EINVAL;
+    int error = pipe_create(a[1], ends);
+    return error ? error : syscall_install_pair(ends, (u32)a[1], a[0]);
 }
 
 s64 sys_pipe(const u64 *a)

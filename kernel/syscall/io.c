@@ -1,6 +1,7 @@
 /*
  * System calls that move bytes of open files, or talk about their pages.
  */
+#include "fs/pipe.h"
 #include "kernel/syscall/iovec.h"
 #include "kernel/syscall/syscall.h"
 #include "kernel/task/signal.h"
@@ -178,6 +179,46 @@ s64 sys_preadv2(const u64 *a)
 s64 sys_pwritev2(const u64 *a)
 {
     return with_signal(transfer_vector2(a, file_write));
+}
+
+/* ---- vmsplice ---- */
+
+#define SPLICE_F_NONBLOCK 2u
+#define SPLICE_F_ALL      15u
+
+/* => bytes, or an error with nothing transferred */
+static s64 give_all(struct file *file, const struct iovec *iov, u64 count, bool nonblocking)
+{
+    struct mm *mm = process_current()->mm;
+    s64 done = 0, n = 0;
+    for (u64 i = 0; i < count && n >= 0; i++) {
+        /* Behind the first bytes nothing is waited for. */
+        n = pipe_give(file, mm, iov[i].base, iov[i].len, nonblocking || done);
+        done += MAX(n, 0);
+        if (n < (s64)iov[i].len)
+            break;
+    }
+    return done ? done : n;
+}
+
+/* vmsplice(pipe, iov, n, flags): into the end that is written, or out of the other. */
+s64 sys_vmsplice(const u64 *a)
+{
+    struct iovec few[IOV_ON_STACK], *iov;
+    u32 flags = a[3];
+    struct file *file = syscall_file(a[0]);
+    if (!file)
+        return -EBADF;
+    s64 result = pipe_capacity(file) < 0 ? -EBADF : flags & ~SPLICE_F_ALL ? -EINVAL : 0;
+    if (!result)
+        result = iovecs_get(a[1], a[2], true, few, &iov);
+    if (!result) {
+        result = file->mapped.can_write ? give_all(file, iov, a[2], flags & SPLICE_F_NONBLOCK)
+                                        : transfer_all(file, iov, a[2], NULL, file_read);
+        iovecs_free(iov, few);
+    }
+    file_put(file);
+    return with_signal(result);
 }
 
 s64 sys_lseek(const u64 *a)

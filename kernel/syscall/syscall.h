@@ -39,6 +39,16 @@ static inline struct file *syscall_file(u64 fd)
 /* A path from the program into a kmalloc'd buffer. => 0, -EFAULT, -ENAMETOOLONG, -ENOMEM */
 int syscall_path(u64 user_path, char **out);
 
+/* Two open files (their references are used up) become descriptors, which are stored at user_fds;
+ * flags: O_CLOEXEC or 0. => 0; -EMFILE, -ENOMEM, -EFAULT: neither is open */
+s64 syscall_install_pair(struct file *ends[2], u32 flags, u64 user_fds);
+
+/* socket.c */
+s64 sys_socketpair(const u64 *a);
+s64 sys_shutdown(const u64 *a);
+s64 sys_sendto(const u64 *a);
+s64 sys_recvfrom(const u64 *a);
+
 /* io.c */
 s64 sys_read(const u64 *a);
 s64 sys_write(const u64 *a);
@@ -50,6 +60,7 @@ s64 sys_preadv(const u64 *a);
 s64 sys_pwritev(const u64 *a);
 s64 sys_preadv2(const u64 *a);
 s64 sys_pwritev2(const u64 *a);
+s64 sys_vmsplice(const u64 *a);
 s64 sys_lseek(const u64 *a);
 s64 sys_ioctl(const u64 *a);
 s64 sys_fadvise64(const u64 *a);

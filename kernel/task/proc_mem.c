@@ -12,6 +12,7 @@
 #include "lib/errno.h"
 #include "mm/huge_pool.h"
 #include "mm/remote_memory.h"
+#include "mm/soft_dirty.h"
 #include "mm/user_memory.h"
 
 struct mm *proc_mm_of(u32 pid)
@@ -64,13 +65,14 @@ const struct file_ops proc_mem_ops = {.read = mem_read, .write = mem_write, .is_
 
 /* ---- pagemap ---- */
 
-#define PAGEMAP_EXCLUSIVE (1ul << 56)
-#define PAGEMAP_OF_FILE   (1ul << 61) /* or shared anonymous */
-#define PAGEMAP_PRESENT   (1ul << 63)
-#define ENTRY_BYTES       sizeof(u64)
-#define ENTRIES_AT_ONCE   64
+#define PAGEMAP_SOFT_DIRTY (1ul << 55)
+#define PAGEMAP_EXCLUSIVE  (1ul << 56)
+#define PAGEMAP_OF_FILE    (1ul << 61) /* or shared anonymous */
+#define PAGEMAP_PRESENT    (1ul << 63)
+#define ENTRY_BYTES        sizeof(u64)
+#define ENTRIES_AT_ONCE    64
 
-static u64 pagemap_entry(pte_t pte)
+static u64 page_entry(pte_t pte)
 {
     const struct page *page;
     u64 entry;
@@ -90,12 +92,27 @@ static u64 pagemap_entry(pte_t pte)
     return entry;
 }
 
+/* vma: the area of the entry; NULL: none. */
+static u64 pagemap_entry(const struct vma *vma, pte_t pte)
+{
+    bool is_written = (pte & PTE_SOFT_DIRTY) || (vma && soft_dirty_area(vma));
+
+    return page_entry(pte) | (is_written ? PAGEMAP_SOFT_DIRTY : 0);
+}
+
 static void fill_entries(struct mm *mm, u64 addr, u64 *entries, size_t n)
 {
+    const struct vma *vma = NULL;
+
     rwsem_read_lock(&mm->mmap_lock);
     pt_lock(&mm->space);
     for (size_t i = 0; i < n; i++) {
-        entries[i] = pagemap_entry(pt_look_up(&mm->space, addr + i * PAGE_SIZE));
+        u64 at = addr + i * PAGE_SIZE;
+
+        if (!vma || vma->end <= at)
+            vma = vma_find_from(mm, at);
+        entries[i] =
+            pagemap_entry(vma && vma->start <= at ? vma : NULL, pt_look_up(&mm->space, at));
     }
     pt_unlock(&mm->space);
     rwsem_read_unlock(&mm->mmap_lock);

@@ -14,6 +14,7 @@
 #include "lib/parse.h"
 #include "mm/huge_pool.h"
 #include "mm/page_cache.h"
+#include "mm/soft_dirty.h"
 #include "mm/vma.h"
 
 #define KIB_PER_PAGE (PAGE_SIZE / 1024)
@@ -137,23 +138,25 @@ size_t proc_show_statm(void *arg, char *buf, size_t size)
 
 /* ---- clear_refs ---- */
 
-enum { CLEAR_ALL = 1, CLEAR_ANON = 2, CLEAR_FILE = 3, RESET_PEAK = 5 };
+enum { CLEAR_ALL = 1, CLEAR_ANON = 2, CLEAR_FILE = 3, CLEAR_SOFT_DIRTY = 4, RESET_PEAK = 5 };
 
 int proc_store_clear_refs(void *arg, const char *text, size_t len)
 {
     struct mm *mm;
     u64 what;
+    int error = 0;
 
-    if (parse_u64(text, len, 10, &what) || what < CLEAR_ALL || what > RESET_PEAK ||
-        what == RESET_PEAK - 1)
-        return -EINVAL; /* 4 would be the soft-dirty bits, which are not kept here */
+    if (parse_u64(text, len, 10, &what) || what < CLEAR_ALL || what > RESET_PEAK)
+        return -EINVAL;
     mm = proc_mm_of((u32)(u64)arg);
     if (!mm)
         return -ESRCH;
     if (what == RESET_PEAK)
         atomic_store(&mm->rss_peak, 0ul);
+    else if (what == CLEAR_SOFT_DIRTY)
+        error = soft_dirty_clear(mm);
     else
         mm_clear_referenced(mm, what != CLEAR_FILE, what != CLEAR_ANON);
     mm_put(mm);
-    return 0;
+    return error;
 }

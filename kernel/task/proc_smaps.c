@@ -9,6 +9,7 @@
 #include "kernel/task/proc_memory.h"
 #include "lib/string.h"
 #include "mm/huge.h"
+#include "mm/soft_dirty.h"
 
 #define MAPS_LINE_BYTES 512
 #define PSS_SHIFT       12 /* fractions of a byte, so that small shares add up */
@@ -169,6 +170,7 @@ static void put_flags(struct text_out *out, const struct vma *vma)
         {vma_is_huge(vma), "ht"},
         {vma->flags & VMA_WIPEONFORK, "wf"},
         {vma->flags & VMA_DONTDUMP, "dd"},
+        {soft_dirty_area(vma), "sd"},
         {vma->flags & VMA_HUGEPAGE, "hg"},
         {vma->flags & VMA_NOHUGEPAGE, "nh"},
     };

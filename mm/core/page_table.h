@@ -29,6 +29,7 @@ typedef u64 pte_t;
 #define PTE_NONE_PROT (1ul << 10)
 #define PTE_LAZY_FREE \
     (1ul << 11) /* software: MADV_FREE, and to be had while not DIRTY (mm/lazy_free.c) */
+#define PTE_SOFT_DIRTY   (1ul << 58) /* software: stored to since the last clear (mm/soft_dirty.c) */
 #define PTE_PKEY_SHIFT   59
 #define PTE_NX           (1ul << 63)
 #define PTE_ADDRESS_MASK 0x000ffffffffff000ul

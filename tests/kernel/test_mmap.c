@@ -442,7 +442,8 @@ KTEST(mmap, execute_only_memory_has_the_protection_key)
     u64 nx = cpu_features.nx ? PTE_NX : 0;
     KEXPECT_EQ(vma_pte_bits(vma_find(mm, PAGE(2)), true), PTE_PRESENT | PTE_USER | nx);
     map_anon(mm, 4, 1, RW | PROT_EXEC);
-    KEXPECT_EQ(vma_pte_bits(vma_find(mm, PAGE(4)), true), PTE_PRESENT | PTE_USER | PTE_WRITE);
+    KEXPECT_EQ(vma_pte_bits(vma_find(mm, PAGE(4)), true),
+               PTE_PRESENT | PTE_USER | PTE_WRITE | PTE_SOFT_DIRTY);
     KEXPECT_EQ(vma_pte_bits(vma_find(mm, PAGE(4)), false), PTE_PRESENT | PTE_USER);
     test_mm_leave();
 }

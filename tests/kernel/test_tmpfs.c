@@ -297,6 +297,28 @@ KTEST(tmpfs, holes_are_found_and_punched)
     stage_leave(&stage);
 }
 
+KTEST(tmpfs, room_made_by_fallocate_is_in_memory_when_it_is_touched)
+{
+    static const u8 none[6] = {0}, touched[6] = {0, 1, 0, 1, 1, 0};
+    struct stage stage;
+    u8 vec[6];
+
+    KASSERT(stage_enter(&stage, 6));
+    KEXPECT_EQ(vfs_allocate(stage.file->inode, 0, 0, 6 * PAGE_SIZE), 0);
+    KEXPECT_EQ(stage.file->inode->blocks_512, 6 * SECTORS_PER_PAGE);
+    KEXPECT_EQ(mm_mincore(stage.mm, FILE_BASE, 6 * PAGE_SIZE, BUFFER_BASE), 0);
+    KEXPECT_EQ(copy_from_user(vec, BUFFER_BASE, sizeof(vec)), 0);
+    KEXPECT(memcmp(vec, none, sizeof(vec)) == 0);
+    KEXPECT_EQ(user_poke(FILE_BASE + PAGE_SIZE, 1), 0);
+    KEXPECT_EQ(write_at(&stage, BUFFER_BASE, 1, 3 * PAGE_SIZE), 1);
+    KEXPECT_EQ(user_peek(FILE_BASE + 4 * PAGE_SIZE), 0); /* its neighbours are not mapped around */
+    KEXPECT_EQ(mm_madvise(stage.mm, FILE_BASE, 6 * PAGE_SIZE, MADV_DONTNEED), 0);
+    KEXPECT_EQ(mm_mincore(stage.mm, FILE_BASE, 6 * PAGE_SIZE, BUFFER_BASE), 0);
+    KEXPECT_EQ(copy_from_user(vec, BUFFER_BASE, sizeof(vec)), 0);
+    KEXPECT(memcmp(vec, touched, sizeof(vec)) == 0);
+    stage_leave(&stage);
+}
+
 KTEST(tmpfs, reclaim_takes_nothing_and_a_store_is_a_minor_fault)
 {
     struct stage stage;

@@ -12,7 +12,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -329,6 +331,132 @@ static void shared_memory(void)
     printf("%d %d %d\n", shared[0], shared[1500], page[3]);
 }
 
+/* Memory that is given to a pipe as it is. */
+static void giving(void)
+{
+    struct iovec vectors[2], bad = {(void *)8, 5};
+    char *memory = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int fds[2];
+    printf("-- vmsplice\n");
+    SHOW(pipe2(fds, O_NONBLOCK));
+    memset(memory, 'a', 4 * 4096);
+    vectors[0] = (struct iovec){memory, 2 * 4096};
+    vectors[1] = (struct iovec){memory + 2 * 4096 + 5, 100};
+    SHOW(vmsplice(fds[1], vectors, 2, 0));
+    if (fork() == 0) {
+        memset(memory, 'b', 4 * 4096); /* over a copy: the pipe keeps what was given */
+        munmap(memory, 4 * 4096);
+        _exit(0);
+    }
+    wait(NULL);
+    munmap(memory, 4 * 4096);
+    SHOW(read(fds[0], buf, sizeof(buf)));
+    long wrong = 0;
+    for (int i = 0; i < 2 * 4096 + 100; i++)
+        wrong += buf[i] != 'a';
+    printf("wrong %ld\n", wrong);
+    SHOW(write(fds[1], "out again", 9));
+    vectors[0] = (struct iovec){buf, 3};
+    vectors[1] = (struct iovec){buf + 100, 50};
+    SHOW(vmsplice(fds[0], vectors, 2, SPLICE_F_NONBLOCK));
+    printf("%.3s%.6s\n", buf, buf + 100);
+    SHOW(vmsplice(fds[1], &bad, 1, 0));
+    SHOW(vmsplice(fds[1], vectors, 1, 16));
+    SHOW(vmsplice(fds[1], vectors, 2000, 0));
+    SHOW(vmsplice(0, vectors, 1, 0));
+    SHOW(vmsplice(999, vectors, 1, 0));
+    SHOW(vmsplice(fds[1], vectors, 0, 0));
+    SHOW(write(fds[1], buf, 65536));
+    SHOW(vmsplice(fds[1], vectors, 1, SPLICE_F_NONBLOCK));
+    close(fds[0]);
+    signal(SIGPIPE, SIG_IGN);
+    SHOW(vmsplice(fds[1], vectors, 1, 0));
+    signal(SIGPIPE, SIG_DFL);
+    close(fds[1]);
+}
+
+static void pair_of(int type, int fds[2])
+{
+    SHOW(socketpair(AF_UNIX, type | SOCK_NONBLOCK, 0, fds));
+}
+
+/* Connected sockets, of each type. */
+static void sockets(int type)
+{
+    int fds[2], bytes;
+    struct stat st;
+    printf("-- sockets %d\n", type);
+    signal(SIGPIPE, SIG_IGN);
+    pair_of(type, fds);
+    fstat(fds[0], &st);
+    printf("mode %o\n", st.st_mode);
+    SHOW(read(fds[0], buf, 10));
+    SHOW(write(fds[1], "first", 5));
+    SHOW(send(fds[1], "second", 6, MSG_NOSIGNAL));
+    SHOW(ioctl(fds[0], FIONREAD, &bytes));
+    printf("%d\n", bytes);
+    show_poll(fds[0], POLLIN | POLLOUT);
+    show_poll(fds[1], POLLIN | POLLOUT);
+    SHOW(recv(fds[0], buf, 3, MSG_PEEK));
+    SHOW(read(fds[0], buf, 3));
+    SHOW(recv(fds[0], buf, 100, 0));
+    printf("%.5s\n", buf);
+    SHOW(recv(fds[0], buf, 100, 0));
+    SHOW(write(fds[0], "back", 4));
+    SHOW(read(fds[1], buf, 100));
+    SHOW(write(fds[0], (void *)8, 4));
+    SHOW(lseek(fds[0], 0, SEEK_SET));
+    SHOW(shutdown(fds[0], 7));
+    SHOW(shutdown(0, SHUT_WR));
+    SHOW(shutdown(fds[0], SHUT_WR));
+    SHOW(send(fds[0], "x", 1, MSG_NOSIGNAL));
+    SHOW(read(fds[1], buf, 1));
+    SHOW(write(fds[1], "unread", 6));
+    close(fds[0]);
+    SHOW(read(fds[1], buf, 1));
+    SHOW(read(fds[1], buf, 1));
+    SHOW(send(fds[1], "x", 1, MSG_NOSIGNAL));
+    show_poll(fds[1], POLLIN | POLLOUT);
+    close(fds[1]);
+    SHOW(socketpair(AF_UNIX, type, 0, fds)); /* one that waits */
+    if (fork() == 0) {
+        long sum = 0, n;
+        close(fds[0]);
+        while ((n = read(fds[1], buf, 1000)) > 0)
+            sum += n;
+        printf("child: %ld, %d\n", sum, errno);
+        fflush(stdout);
+        _exit(0);
+    }
+    close(fds[1]);
+    long sent = 0;
+    memset(buf, 'x', 1000);
+    for (int i = 0; i < 400; i++)
+        sent += write(fds[0], buf, 1000);
+    printf("sent %ld\n", sent);
+    fflush(stdout);
+    if (type == SOCK_DGRAM)
+        SHOW(write(fds[0], buf, 0)); /* its end is not seen otherwise */
+    close(fds[0]);
+    wait(NULL);
+    signal(SIGPIPE, SIG_DFL);
+}
+
+static void bad_sockets(void)
+{
+    int fds[2], *volatile nowhere = (int *)8;
+    printf("-- bad sockets\n");
+    SHOW(socketpair(AF_UNIX, 6, 0, fds));
+    SHOW(socketpair(AF_UNIX, SOCK_STREAM | 64, 0, fds));
+    SHOW(socketpair(AF_UNIX, SOCK_STREAM, 99, fds));
+    SHOW(socketpair(AF_UNIX, SOCK_STREAM, 0, nowhere));
+    SHOW(pipe(fds));
+    SHOW(send(fds[1], "x", 1, 0));
+    SHOW(recv(fds[0], buf, 1, 0));
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(int argc, char **argv)
 {
     char place[512];
@@ -345,6 +473,11 @@ int main(int argc, char **argv)
     between_processes();
     ends();
     shared_memory();
+    giving();
+    sockets(SOCK_STREAM);
+    sockets(SOCK_SEQPACKET);
+    sockets(SOCK_DGRAM);
+    bad_sockets();
     SHOW(chdir(".."));
     SHOW(rmdir(place));
     return 0;

@@ -135,6 +135,41 @@ static void mem(char *memory, char *of_file, const char *path)
     close(other);
 }
 
+/* What the process itself may not do, a debugger may. */
+static void forced(char *memory, char *of_file)
+{
+    int fd = open("/proc/self/mem", O_RDWR), zero = open("/dev/zero", O_RDWR);
+    char before = memory[0], buf[8] = "", *shared;
+    int status;
+    pid_t pid;
+
+    mprotect(memory, SHOW_PAGE, PROT_READ);
+    SHOW("into read-only", pwrite(fd, "X", 1, (uintptr_t)memory));
+    SHOW_TRUE("seen", memory[0] == 'X');
+    SHOW("still read-only", read(zero, memory, 1));
+    SHOW("into a file's page", pwrite(fd, "Y", 1, (uintptr_t)of_file + SHOW_PAGE));
+    SHOW_TRUE("seen", of_file[SHOW_PAGE] == 'Y');
+    pid = fork();
+    if (pid == 0) {
+        SHOW("a child's own",
+             pwrite(fd, "Z", 1, (uintptr_t)memory)); /* the parent's, by its file */
+        fflush(stdout);
+        _exit(memory[0]);
+    }
+    waitpid(pid, &status, 0);
+    printf("%c %c\n", WEXITSTATUS(status), memory[0]);
+    mprotect(memory, SHOW_PAGE, PROT_NONE);
+    SHOW("out of PROT_NONE", pread(fd, buf, 1, (uintptr_t)memory));
+    printf("%c\n", buf[0]);
+    mprotect(memory, SHOW_PAGE, PROT_READ | PROT_WRITE);
+    memory[0] = before;
+    shared = mmap(NULL, SHOW_PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    SHOW("into read-only shared", pwrite(fd, "X", 1, (uintptr_t)shared));
+    munmap(shared, SHOW_PAGE);
+    close(zero);
+    close(fd);
+}
+
 static void auxv_and_environ(void)
 {
     static char buf[65536];
@@ -231,6 +266,7 @@ int main(int argc, char **argv)
     shared_with_a_child(memory);
     pagemap(memory, of_file);
     mem(memory, of_file, path);
+    forced(memory, of_file);
     auxv_and_environ();
     limits();
     tasks();

@@ -535,6 +535,30 @@ static void unnamed(void)
     close(fd);
 }
 
+static void without_an_entry(void)
+{
+    struct stat st;
+    char text[8] = "";
+    printf("-- O_TMPFILE\n");
+    int fd = ok("made", open(".", O_TMPFILE | O_RDWR, 0640));
+    fstat(fd, &st);
+    printf("mode %o links %lu\n", st.st_mode, (unsigned long)st.st_nlink);
+    printf("flags %x\n", fcntl(fd, F_GETFL));
+    SHOW(write(fd, "kept", 5));
+    SHOW(pread(fd, text, 5, 0));
+    printf("%s\n", text);
+    list(".");
+    close(fd);
+    SHOW(open(".", O_TMPFILE | O_RDONLY, 0600));
+    SHOW(open(".", (O_TMPFILE & ~O_DIRECTORY) | O_RDWR, 0600));
+    SHOW(open(".", O_TMPFILE | O_CREAT | O_RDWR, 0600));
+    SHOW(open("none", O_TMPFILE | O_RDWR, 0600));
+    close(ok("a file", open("plain", O_CREAT | O_RDWR, 0600)));
+    SHOW(open("plain", O_TMPFILE | O_RDWR, 0600));
+    SHOW(open("/proc", O_TMPFILE | O_RDWR, 0600));
+    unlink("plain");
+}
+
 /* A long mix of stores, writes, truncations and holes, the same on every kernel. */
 static void mixture(void)
 {
@@ -640,6 +664,7 @@ int main(int argc, char **argv)
     listings();
     locks();
     unnamed();
+    without_an_entry();
     mixture();
     copies();
     list(".");
