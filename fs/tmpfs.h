@@ -15,7 +15,8 @@ void tmpfs_destroy(struct super_block *super);
 
 enum tmpfs_file_kind {
     TMPFS_MEMFD,       /* counts against the room for files in memory */
-    TMPFS_SHARED_ANON, /* does not: its pages end with the programs that map them */
+    TMPFS_SHARED_ANON, /* does not: its pages end with the programs that map them. Promised whole */
+    TMPFS_SHARED_ANON_NORESERVE, /* the same, promised page by page as all other files in memory */
 };
 
 /*

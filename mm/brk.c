@@ -12,11 +12,13 @@ static int grow_heap(struct mm *mm, u64 start, u64 end, struct list *dead)
 
     /* One page stays free between the heap and the next area. */
     if (start < USER_ADDRESS_MIN || end > USER_ADDRESS_END - PAGE_SIZE ||
-        !mm_range_is_free(mm, start, end + PAGE_SIZE))
+        !mm_range_is_free(mm, start, end + PAGE_SIZE) || mm->n_vmas > vma_max_map_count())
+        return -ENOMEM;
+    if (mm->future_lock && !vma_limits_allow_locking(mm, (end - start) >> PAGE_SHIFT))
         return -ENOMEM;
     vma_edit_begin(&edit, mm);
     struct vma *vma = vma_edit_new(&edit, start, end, PROT_READ | PROT_WRITE,
-                                   VMA_HEAP | (mm->future_lock ? VMA_LOCKED : 0), NULL, 0);
+                                   VMA_HEAP | VMA_ACCOUNT | mm_future_lock_flags(mm), NULL, 0);
     int error = vma ? vma_edit_place(&edit, vma) : -ENOMEM;
     if (!error)
         error = vma_edit_commit(&edit);
@@ -26,7 +28,8 @@ static int grow_heap(struct mm *mm, u64 start, u64 end, struct list *dead)
 
 static int move_break(struct mm *mm, u64 new_end, struct list *dead)
 {
-    if (new_end < mm->brk_start || new_end > USER_ADDRESS_END)
+    if (new_end < mm->brk_start || new_end > USER_ADDRESS_END ||
+        new_end - mm->brk_start > mm->limit_brk_bytes)
         return -ENOMEM;
     u64 old_top = ALIGN_UP(mm->brk_end, PAGE_SIZE), new_top = ALIGN_UP(new_end, PAGE_SIZE);
     if (new_top < old_top)
@@ -44,7 +47,7 @@ u64 mm_brk(struct mm *mm, u64 new_end)
     if (move_break(mm, new_end, &dead) == 0)
         mm->brk_end = new_end;
     u64 result = mm->brk_end;
-    bool populates = result > old_end && mm->future_lock && !(mm->future_lock & MCL_ONFAULT);
+    bool populates = result > old_end && mm_future_lock_flags(mm) == VMA_LOCKED;
     rwsem_write_unlock(&mm->mmap_lock);
     vma_bury(&dead);
     if (populates)

@@ -55,7 +55,7 @@ enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t e
         pte_t old = atomic_exchange(ptep, page_phys(page) | vma_pte_bits(f->vma, true));
         if (old)
             forget_old_entry(f, old, &batch);
-        WRITE_ONCE(f->vma->owns_anon, true);
+        vma_name_anon(f->vma);
         installed = true;
     }
     pt_unlock(&f->mm->space);

@@ -106,7 +106,7 @@ static enum fault_result install_private(struct fault *f, u64 index, struct page
     enum fault_result result = install(f, page, expected, writable);
 
     if (result == FAULT_DONE)
-        WRITE_ONCE(f->vma->owns_anon, true);
+        vma_name_anon(f->vma);
     else
         huge_file_untake(f->vma, index, page);
     return result;

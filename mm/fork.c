@@ -130,9 +130,10 @@ static int share_range(struct fork_work *work, u64 start, u64 end)
 
 static int share_pages_of(struct fork_work *work, const struct vma *vma)
 {
-    if (!vma->owns_anon || (vma->flags & (VMA_SHARED | VMA_DONTFORK | VMA_WIPEONFORK)))
+    if (!vma_owns_anon(vma) || (vma->flags & (VMA_SHARED | VMA_DONTFORK | VMA_WIPEONFORK)))
         return 0;
-    WRITE_ONCE(vma_find(work->child, vma->start)->owns_anon, true);
+    /* The first page may be newer than the copy. */
+    vma_name_anon(vma_find(work->child, vma->start));
     tlb_batch_init(&work->batch, &work->parent->space);
     int error =
         vma_is_huge(vma) ? huge_fork(work->child, vma) : share_range(work, vma->start, vma->end);
@@ -184,6 +185,8 @@ static void copy_numbers(struct mm *child, const struct mm *parent)
     child->stack_limit_bytes = parent->stack_limit_bytes;
     child->limit_as_pages = parent->limit_as_pages;
     child->limit_data_pages = parent->limit_data_pages;
+    child->limit_locked_bytes = parent->limit_locked_bytes;
+    child->limit_brk_bytes = parent->limit_brk_bytes;
 }
 
 static int copy_area(struct vma_edit *edit, const struct vma *vma)
@@ -200,10 +203,11 @@ static int copy_areas(struct mm *child, struct mm *parent, struct list *dead)
     vma_edit_begin(&edit, child);
     for (u64 at = 0; !error && range_tree_next(&parent->vmas, at, &entry); at = entry.end)
         error = copy_area(&edit, entry.item);
-    copy_numbers(child, parent);
+    child->n_vmas = parent->n_vmas;
     if (!error)
         error = vma_edit_commit(&edit);
     vma_edit_close(&edit, dead);
+    copy_numbers(child, parent); /* no limit holds for a copy of what is there */
     return error;
 }
 

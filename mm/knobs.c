@@ -8,8 +8,10 @@
 #include "lib/parse.h"
 #include "lib/string.h"
 #include "mm/account.h"
+#include "mm/commit.h"
 #include "mm/fault_lock.h"
 #include "mm/huge_pool.h"
+#include "mm/mmap.h"
 #include "mm/readahead.h"
 
 static bool never(const struct fault *f)
@@ -167,6 +169,11 @@ const struct knob knobs[] = {
     {"account", account_set_rule, get_account},
     {"nr_hugepages", set_nr_hugepages, get_nr_hugepages},
     {"nr_overcommit_hugepages", set_nr_overcommit_hugepages, get_nr_overcommit_hugepages},
+    {"overcommit_memory", commit_set_mode, commit_get_mode},
+    {"overcommit_ratio", commit_set_ratio, commit_get_ratio},
+    {"overcommit_kbytes", commit_set_kbytes, commit_get_kbytes},
+    {"user_reserve_kbytes", commit_set_user_reserve, commit_get_user_reserve},
+    {"max_map_count", vma_set_max_map_count, vma_get_max_map_count},
 };
 const unsigned knobs_count = ARRAY_SIZE(knobs);
 

@@ -2,6 +2,7 @@
  * Address spaces: made, shared by tasks, and ended with the last of them.
  */
 #include "kernel/log/log.h"
+#include "mm/commit.h"
 #include "mm/core/slab.h"
 #include "mm/lazy_free.h"
 #include "mm/vma_internal.h"
@@ -37,16 +38,19 @@ struct mm *mm_create(void)
     mm->stack_top = USER_ADDRESS_END;
     mm->stack_limit_bytes = STACK_LIMIT_DEFAULT_BYTES;
     mm->limit_as_pages = mm->limit_data_pages = ~0ul;
+    mm->limit_locked_bytes = mm->limit_brk_bytes = ~0ul;
     mm->users = 1;
     return mm;
 }
 
-void mm_set_limits(struct mm *mm, u64 as_bytes, u64 data_bytes, u64 stack_bytes)
+void mm_set_limits(struct mm *mm, const struct mm_limits *limits)
 {
     rwsem_write_lock(&mm->mmap_lock);
-    mm->limit_as_pages = as_bytes == ~0ul ? ~0ul : as_bytes >> PAGE_SHIFT;
-    mm->limit_data_pages = data_bytes == ~0ul ? ~0ul : data_bytes >> PAGE_SHIFT;
-    mm->stack_limit_bytes = stack_bytes;
+    mm->limit_as_pages = limits->as_bytes >> PAGE_SHIFT;
+    mm->limit_data_pages = limits->data_bytes >> PAGE_SHIFT;
+    mm->stack_limit_bytes = limits->stack_bytes;
+    mm->limit_locked_bytes = limits->locked_bytes;
+    mm->limit_brk_bytes = limits->brk_bytes;
     rwsem_write_unlock(&mm->mmap_lock);
 }
 
@@ -77,6 +81,7 @@ static void destroy(struct mm *mm)
     list_for_each (vma, &dead, edit_link)
         vma_unlink_mapping(vma);
     vma_bury(&dead);
+    commit_uncharge(mm->commit_pages);
     if (mm->rss_anon || mm->rss_file || mm->huge_pages)
         panic("address space ends with %lu anonymous, %lu file and %lu huge pages", mm->rss_anon,
               mm->rss_file, mm->huge_pages);

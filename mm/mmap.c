@@ -8,6 +8,7 @@
 #include "mm/mmap.h"
 
 #include "lib/errno.h"
+#include "mm/commit.h"
 #include "mm/huge.h"
 #include "mm/vma_internal.h"
 
@@ -78,6 +79,17 @@ static s64 find_place(struct mm *mm, u64 low, u64 high, const struct map_request
     return -ENOMEM;
 }
 
+/* The lowest; looks at area after area, of which there are few down there. */
+static s64 find_place_up(struct mm *mm, u64 low, u64 high, const struct map_request *request)
+{
+    while (low < high && request->length <= high - low) {
+        if (mm_range_is_free(mm, low, low + request->length))
+            return (s64)low;
+        low = ALIGN_UP(vma_find_from(mm, low)->end, request->page_bytes);
+    }
+    return -ENOMEM;
+}
+
 static bool hint_is_usable(struct mm *mm, u64 addr, u64 length, u64 high)
 {
     return addr && addr <= high && length <= high - addr &&
@@ -94,7 +106,7 @@ static s64 choose_place(struct mm *mm, const struct map_request *request)
     if (request->map_flags & MAP_32BIT) {
         if (hint_is_usable(mm, hint, request->length, MMAP_32BIT_HIGH))
             return (s64)hint;
-        return find_place(mm, MMAP_32BIT_LOW, MMAP_32BIT_HIGH, request);
+        return find_place_up(mm, MMAP_32BIT_LOW, MMAP_32BIT_HIGH, request);
     }
     if (hint_is_usable(mm, hint, request->length, USER_ADDRESS_END))
         return (s64)hint;
@@ -139,11 +151,14 @@ static s64 place_request(struct mm *mm, const struct map_request *request)
 
 #define FILE_BYTES_MAX ((u64)INT64_MAX) /* file positions are signed */
 
-/* Flags that MAP_SHARED_VALIDATE knows for a file; with plain MAP_SHARED the others are ignored. */
-#define MAP_KNOWN                                                                         \
-    (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT | MAP_GROWSDOWN | MAP_DENYWRITE |   \
-     MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_HUGETLB | \
-     MAP_FIXED_NOREPLACE)
+/*
+ * Flags that MAP_SHARED_VALIDATE knows for a file; with plain MAP_SHARED the others are ignored.
+ * MAP_FIXED_NOREPLACE is not among them.
+ */
+#define MAP_KNOWN                                                                                 \
+    (MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT | MAP_ABOVE4G |             \
+     MAP_GROWSDOWN | MAP_DENYWRITE | MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | \
+     MAP_NONBLOCK | MAP_STACK | MAP_HUGETLB | MAP_UNINITIALIZED | MAP_HUGE_2MB | MAP_HUGE_1GB)
 
 /* Before the place is chosen; rounds the length. */
 static int check_request(struct map_request *request, u64 offset)
@@ -159,6 +174,15 @@ static int check_request(struct map_request *request, u64 offset)
         return -ENOMEM;
     request->pgoff = offset >> PAGE_SHIFT;
     return 0;
+}
+
+/* RLIMIT_MEMLOCK. */
+static int check_locking(const struct mm *mm, const struct map_request *request)
+{
+    if ((request->map_flags & MAP_LOCKED) && mm->limit_locked_bytes == 0)
+        return -EPERM;
+    bool is_locked = (request->map_flags & MAP_LOCKED) || mm->future_lock;
+    return is_locked && !vma_limits_allow_locking(mm, request->length >> PAGE_SHIFT) ? -EAGAIN : 0;
 }
 
 static int check_file(const struct map_request *request)
@@ -198,15 +222,14 @@ static u32 vma_flags_for(u32 map_flags)
         u32 map_flag, vma_flag;
     } table[] = {
         {MAP_SHARED, VMA_SHARED}, /* the lowest bit, also of MAP_SHARED_VALIDATE */
-        {MAP_GROWSDOWN, VMA_GROWSDOWN},
-        {MAP_LOCKED, VMA_LOCKED},
-        {MAP_NORESERVE, VMA_NORESERVE},
+        {MAP_GROWSDOWN, VMA_GROWSDOWN}, {MAP_LOCKED, VMA_LOCKED}, {MAP_NORESERVE, VMA_NORESERVE},
+        {MAP_STACK, VMA_NOHUGEPAGE}, /* all that a stack has of its own */
     };
     u32 flags = 0;
     for (unsigned i = 0; i < ARRAY_SIZE(table); i++)
         if (map_flags & table[i].map_flag)
             flags |= table[i].vma_flag;
-    return flags;
+    return commit_honours_noreserve() ? flags : flags & ~VMA_NORESERVE;
 }
 
 /* ---- mmap ---- */
@@ -221,7 +244,7 @@ static int map_at(struct mm *mm, const struct map_request *request, struct list 
     bool replaces = !list_is_empty(&edit.removed);
     if (!error) {
         struct vma *vma = vma_edit_new(&edit, start, end, request->prot, request->vma_flags,
-                                       request->file, request->file ? request->pgoff : 0);
+                                       request->file, request->pgoff);
         error = vma ? vma_edit_place(&edit, vma) : -ENOMEM;
     }
     if (!error)
@@ -254,25 +277,30 @@ static int promise_huge_pages(struct mm *mm, const struct map_request *request, 
 
 static u32 vma_flags_of(const struct mm *mm, const struct map_request *request)
 {
-    u32 flags = vma_flags_for(request->map_flags) | (mm->future_lock ? VMA_LOCKED : 0);
+    u32 flags = vma_flags_for(request->map_flags) | mm_future_lock_flags(mm);
 
     if (!(request->map_flags & MAP_HUGETLB))
-        return flags;
+        return commit_is_due(request->prot, flags) ? flags | VMA_ACCOUNT : flags;
+    if (request->map_flags & MAP_NORESERVE) /* heard in every mode */
+        flags |= VMA_NORESERVE;
     if (!(flags & (VMA_SHARED | VMA_NORESERVE)))
         flags |= VMA_HUGE_OWNER;
-    return (flags & ~VMA_LOCKED) | VMA_HUGETLB; /* never leaves memory anyway */
+    return (flags & ~(VMA_LOCKED | VMA_LOCKONFAULT)) | VMA_HUGETLB; /* never leaves memory anyway */
 }
 
 /* With the lock: place, then the checks that Linux makes after it, then the edit. */
 static int map_locked(struct mm *mm, struct map_request *request, struct list *dead)
 {
-    if (mm->n_vmas > MAX_MAP_COUNT)
+    if (mm->n_vmas > vma_max_map_count())
         return -ENOMEM;
     s64 place = place_request(mm, request);
     if (place < 0)
         return (int)place;
     request->addr = (u64)place;
-    int error = request->file ? check_file(request) : check_anonymous(request);
+    int error = check_locking(mm, request);
+    if (error)
+        return error;
+    error = request->file ? check_file(request) : check_anonymous(request);
     if (error)
         return error;
     request->vma_flags = vma_flags_of(mm, request);
@@ -305,10 +333,9 @@ s64 mm_mmap(struct mm *mm, u64 addr, u64 length, u32 prot, u32 flags, struct map
     if (error)
         return error;
 
-    bool populates = (flags & MAP_LOCKED) ||
-                     (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE ||
-                     (READ_ONCE(mm->future_lock) && !(mm->future_lock & MCL_ONFAULT));
-    if (populates) {
+    bool populates = (flags & MAP_LOCKED) || READ_ONCE(mm->future_lock) ||
+                     (flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE;
+    if (populates && !(request.vma_flags & VMA_LOCKONFAULT)) {
         /* What cannot be read in now is no error of mmap: the touch will tell. */
         bool write = (request.prot & PROT_WRITE) && !(request.vma_flags & VMA_SHARED);
         (void)mm_populate(mm, request.addr, request.length, write);

@@ -16,15 +16,21 @@
 #define MAP_FIXED           0x10u
 #define MAP_ANONYMOUS       0x20u
 #define MAP_32BIT           0x40u
+#define MAP_ABOVE4G         0x80u
 #define MAP_GROWSDOWN       0x0100u
 #define MAP_DENYWRITE       0x0800u
+#define MAP_EXECUTABLE      0x1000u
 #define MAP_LOCKED          0x2000u
 #define MAP_NORESERVE       0x4000u
 #define MAP_POPULATE        0x8000u
 #define MAP_NONBLOCK        0x10000u
 #define MAP_STACK           0x20000u
 #define MAP_HUGETLB         0x40000u
+#define MAP_SYNC            0x80000u
 #define MAP_FIXED_NOREPLACE 0x100000u
+#define MAP_UNINITIALIZED   0x4000000u
+#define MAP_HUGE_2MB        (21u << 26)
+#define MAP_HUGE_1GB        (30u << 26)
 
 #define MMAP_32BIT_LOW  0x40000000ul /* where MAP_32BIT maps lie */
 #define MMAP_32BIT_HIGH 0x80000000ul
@@ -68,8 +74,14 @@
 #define MADV_POPULATE_WRITE  23
 #define MADV_DONTNEED_LOCKED 24
 
-/* A call that would leave more areas than this fails with -ENOMEM and changes nothing. */
-#define MAX_MAP_COUNT 65530
+/*
+ * vm.max_map_count: a call that would leave more areas than this fails with -ENOMEM and changes
+ * nothing.
+ */
+#define MAX_MAP_COUNT_DEFAULT 65530
+u64 vma_max_map_count(void);
+int vma_set_max_map_count(const char *value); /* knob, see mm/knobs.h */
+void vma_get_max_map_count(char *buf, size_t size);
 
 /*
  * => address of the new mapping, or a negative errno. file NULL: anonymous; the call takes its own

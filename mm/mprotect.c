@@ -6,6 +6,7 @@
  * the new protection together with entries of the old one.
  */
 #include "lib/errno.h"
+#include "mm/commit.h"
 #include "mm/mmap.h"
 #include "mm/vma_internal.h"
 
@@ -17,6 +18,18 @@ static bool may_have_protection(const struct vma *vma, u32 prot)
     return !(prot & PROT_WRITE) || !vma->file || !(vma->flags & VMA_SHARED) || vma->file->can_write;
 }
 
+/*
+ * A private area that becomes writable is charged. It stays so when it can no longer be written,
+ * since its pages are there; where there are none yet, it is not.
+ */
+static u32 flags_for(const struct vma *vma, u32 prot)
+{
+    if (commit_is_due(prot, vma->flags))
+        return vma->flags | VMA_ACCOUNT;
+    bool may_have_pages = vma->file || (vma->flags & VMA_SHARED) || vma_owns_anon(vma);
+    return (prot & PROT_WRITE) || may_have_pages ? vma->flags : vma->flags & ~VMA_ACCOUNT;
+}
+
 static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct list *dead)
 {
     struct vma_edit edit;
@@ -26,7 +39,7 @@ static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct li
     if (vma->prot == prot)
         return 0;
     vma_edit_begin(&edit, vma->mm);
-    int error = vma_edit_change(&edit, vma, start, end, prot, vma->flags);
+    int error = vma_edit_change(&edit, vma, start, end, prot, flags_for(vma, prot));
     if (!error)
         error = vma_edit_commit(&edit);
     if (!error)
@@ -35,26 +48,37 @@ static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct li
     return error;
 }
 
-/* PROT_GROWSDOWN: from the start of the area that grows down. => 0, -EINVAL: it does not; -ENOMEM */
-static int stretch_to_area_start(struct mm *mm, u64 *start, u64 end)
+/* PROT_GROWSDOWN: from the start of the area that grows down. No area grows up here. => 0, -EINVAL, -ENOMEM */
+static int stretch_to_area_start(struct mm *mm, u64 *start, u64 end, u32 prot)
 {
     const struct vma *vma = vma_find_from(mm, *start);
     if (!vma || vma->start >= end)
         return -ENOMEM;
+    if (prot & PROT_GROWSUP)
+        return vma->start > *start ? -ENOMEM : -EINVAL;
     *start = vma->start;
     return vma->flags & VMA_GROWSDOWN ? 0 : -EINVAL;
 }
 
-static int protect_locked(struct mm *mm, u64 start, u64 end, u32 prot, struct list *dead)
+/* A locked private area that becomes writable has its own pages at once. */
+static bool wants_pages(const struct vma *vma, u32 prot)
+{
+    return (prot & PROT_WRITE) && !(vma->prot & PROT_WRITE) && (vma->flags & VMA_LOCKED) &&
+           !(vma->flags & VMA_SHARED);
+}
+
+static int protect_locked(struct mm *mm, u64 start, u64 end, u32 prot, struct list *dead,
+                          bool *populates)
 {
     int error = 0;
-    if (prot & PROT_GROWSDOWN)
-        error = stretch_to_area_start(mm, &start, end);
+    if (prot & (PROT_GROWSDOWN | PROT_GROWSUP))
+        error = stretch_to_area_start(mm, &start, end, prot);
     while (!error && start < end) {
         struct vma *vma = vma_find(mm, start);
         if (!vma)
             return -ENOMEM;
         u64 part_end = MIN(vma->end, end);
+        *populates |= wants_pages(vma, prot);
         error = protect_part(vma, start, part_end, prot & PROT_ALL, dead);
         start = part_end;
     }
@@ -74,13 +98,15 @@ int mm_mprotect(struct mm *mm, u64 addr, u64 length, u32 prot)
     u64 end = addr + ALIGN_UP(length, PAGE_SIZE);
     if (end <= addr)
         return -ENOMEM;
-    /* No area grows up here. */
-    if (prot & ~(PROT_ALL | PROT_SEM | PROT_GROWSDOWN))
+    if (prot & ~(PROT_ALL | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP))
         return -EINVAL;
     if (rwsem_write_lock_killable(&mm->mmap_lock))
         return -EINTR;
-    int error = protect_locked(mm, addr, end, prot, &dead);
+    bool populates = false;
+    int error = protect_locked(mm, addr, end, prot, &dead, &populates);
     rwsem_write_unlock(&mm->mmap_lock);
     vma_bury(&dead);
+    if (populates)
+        (void)mm_populate_locked(mm, addr, end, true);
     return error;
 }

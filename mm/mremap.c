@@ -22,6 +22,7 @@
 
 #define RECLAIM_FOR_TABLE_PAGES 16
 #define MREMAP_KNOWN            (MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)
+#define SPARE_AREAS             3 /* what a move may add on its way on Linux: so near the limit it is refused */
 
 struct remap {
     struct mm *mm;
@@ -104,23 +105,32 @@ static int ensure_tables(const struct remap *r)
 
 /* ---- Elsewhere ------------------------------------------------------------------------------- */
 
+/* The old range stays an area: empty, or, with an old length of 0, as it is. */
 static bool keeps_old(const struct remap *r)
 {
     return (r->flags & MREMAP_DONTUNMAP) || r->old_length == 0;
+}
+
+/* Memory without pages of its own is as new at its new place. */
+static bool keeps_pgoff(const struct vma *old)
+{
+    return old->file || (old->flags & VMA_SHARED) || vma_owns_anon(old);
 }
 
 /* The area at its new place. => NULL when out of memory */
 static struct vma *new_area(struct vma_edit *edit, const struct remap *r)
 {
     const struct vma *old = r->vma;
-    bool has_pgoff = old->file || (old->flags & VMA_SHARED);
     struct vma *vma = vma_edit_new(edit, r->target, r->target + r->new_length, old->prot,
-                                   old->flags, old->file, has_pgoff ? vma_pgoff(old, r->addr) : 0);
-    if (vma) {
-        vma->lineage = old->lineage;
-        vma->owns_anon = READ_ONCE(old->owns_anon);
-        vma->was_robbed = READ_ONCE(old->was_robbed);
-    }
+                                   old->flags, old->file, 0);
+    if (!vma)
+        return NULL;
+    if (keeps_pgoff(old))
+        vma->pgoff = vma_pgoff(old, r->addr);
+    vma->lineage = old->lineage;
+    vma->anon_name = READ_ONCE(old->anon_name);
+    vma->was_robbed = READ_ONCE(old->was_robbed);
+    vma->anon_is_inherited = old->anon_is_inherited;
     return vma;
 }
 
@@ -135,24 +145,49 @@ static int edit_for_move(struct vma_edit *edit, const struct remap *r)
     return error ? error : vma_edit_commit(edit);
 }
 
-/* The area that stays is locked as faults lock it; one that has left the tree has been waited for. */
+/*
+ * The area that stays is locked as faults lock it; one that has left the tree has been waited for.
+ * An area that stays and has lost all its pages is as new.
+ */
 static void move_pages(const struct remap *r, struct vma *placed)
 {
+    struct vma *old = r->vma;
     if (keeps_old(r))
-        rwsem_write_lock(&r->vma->lock);
-    if (r->vma->owns_anon)
-        WRITE_ONCE(placed->owns_anon, true);
+        rwsem_write_lock(&old->lock);
+    if (vma_owns_anon(old))
+        (void)atomic_change(&placed->anon_name, 0, old->anon_name);
     if (vma_is_huge(placed))
         huge_move(r->mm, r->addr, r->move_length, r->target);
     else
         move_entries(r);
+    if ((r->flags & MREMAP_DONTUNMAP) && old->start == r->addr &&
+        old->end == r->addr + r->old_length) {
+        WRITE_ONCE(old->anon_name, 0);
+        old->anon_is_inherited = false;
+    }
     if (keeps_old(r))
-        rwsem_write_unlock(&r->vma->lock);
+        rwsem_write_unlock(&old->lock);
+}
+
+/* What stays behind empty is no longer locked. Where there is no memory for that, it is. */
+static void unlock_old(const struct remap *r, struct list *dead)
+{
+    struct vma_edit edit;
+    struct vma *old = vma_find(r->mm, r->addr);
+    if (!(r->flags & MREMAP_DONTUNMAP) || !(old->flags & VMA_LOCKED))
+        return;
+    vma_edit_begin(&edit, r->mm);
+    if (vma_edit_change(&edit, old, old->start, old->end, old->prot,
+                        old->flags & ~(VMA_LOCKED | VMA_LOCKONFAULT)) == 0)
+        (void)!vma_edit_commit(&edit);
+    vma_edit_close(&edit, dead);
 }
 
 static s64 move_area(struct remap *r, struct list *dead)
 {
     struct vma_edit edit;
+    if (r->mm->n_vmas + SPARE_AREAS >= vma_max_map_count())
+        return -ENOMEM;
     int error = vma_is_huge(r->vma) ? huge_prepare_move(r->mm, r->target, r->move_length)
                                     : ensure_tables(r);
     if (!error) {
@@ -170,10 +205,18 @@ static s64 move_area(struct remap *r, struct list *dead)
         mm_free_tables(r->mm, r->target, r->target + r->new_length);
     else if (!keeps_old(r))
         mm_free_tables(r->mm, r->addr, r->addr + r->old_length);
+    else
+        unlock_old(r, dead);
     return error ? error : (s64)r->target;
 }
 
 /* ---- Cases ----------------------------------------------------------------------------------- */
+
+static bool may_lock_more(const struct remap *r)
+{
+    return !(r->vma->flags & VMA_LOCKED) || r->new_length <= r->old_length ||
+           vma_limits_allow_locking(r->mm, (r->new_length - r->old_length) >> PAGE_SHIFT);
+}
 
 /* Can the area at addr have the new length? */
 static int check_source(struct remap *r)
@@ -184,17 +227,26 @@ static int check_source(struct remap *r)
         return -EINVAL;
     if (r->move_length > vma->end - r->addr)
         return -EFAULT;
+    if (r->move_length == r->new_length)
+        return 0;
     pgoff_t first = vma_pgoff(vma, r->addr);
-    return first + (r->new_length >> PAGE_SHIFT) < first ? -EINVAL : 0;
+    if (first + (r->new_length >> PAGE_SHIFT) < first)
+        return -EINVAL;
+    return may_lock_more(r) ? 0 : -EAGAIN;
 }
 
-static s64 move_to_target(struct remap *r, struct list *dead)
+static int check_target(const struct remap *r)
 {
     if (!IS_ALIGNED(r->target, PAGE_SIZE) || r->new_length > USER_ADDRESS_END ||
         r->target > USER_ADDRESS_END - r->new_length)
         return -EINVAL;
     if (r->addr + r->old_length > r->target && r->target + r->new_length > r->addr)
         return -EINVAL;
+    return r->mm->n_vmas + 2 + SPARE_AREAS >= vma_max_map_count() ? -ENOMEM : 0;
+}
+
+static s64 move_checked(struct remap *r, struct list *dead)
+{
     int error = check_source(r);
     if (error)
         return error;
@@ -207,24 +259,51 @@ static s64 move_to_target(struct remap *r, struct list *dead)
     return r->target < USER_ADDRESS_MIN ? -EPERM : move_area(r, dead);
 }
 
+/*
+ * Linux has unmapped the target, and what is too much of the source, before it looks at the source:
+ * so a call that fails there leaves both unmapped. Here one edit does all of it, unless it fails.
+ */
+static s64 move_to_target(struct remap *r, struct list *dead)
+{
+    int error = check_target(r);
+    if (error)
+        return error;
+    if (r->old_length > r->new_length && !mm_is_user_range(r->addr, r->old_length))
+        error = -EINVAL;
+    s64 result = error ? error : move_checked(r, dead);
+    if (result >= 0)
+        return result;
+    if (r->flags & MREMAP_FIXED)
+        (void)mm_unmap_locked(r->mm, r->target, r->target + r->new_length, dead);
+    if (!error && r->old_length > r->new_length)
+        (void)mm_unmap_locked(r->mm, r->addr + r->new_length, r->addr + r->old_length, dead);
+    return result;
+}
+
 static bool may_grow_in_place(const struct remap *r)
 {
     u64 new_end = r->addr + r->new_length;
-    return r->old_length && r->old_length == r->vma->end - r->addr && new_end > r->addr &&
-           new_end <= USER_ADDRESS_END && mm_range_is_free(r->mm, r->vma->end, new_end);
+    if (!r->old_length || r->old_length != r->vma->end - r->addr || new_end <= r->addr ||
+        new_end > USER_ADDRESS_END)
+        return false;
+    const struct vma *above = vma_find_from(r->mm, r->vma->end);
+    return !above || new_end <= above->start;
 }
 
 static s64 grow_in_place(struct remap *r, struct list *dead)
 {
     struct vma *old = r->vma;
-    bool has_pgoff = old->file || (old->flags & VMA_SHARED);
     struct vma_edit edit;
 
     vma_edit_begin(&edit, r->mm);
-    struct vma *more = vma_edit_new(&edit, old->end, r->addr + r->new_length, old->prot, old->flags,
-                                    old->file, has_pgoff ? vma_pgoff(old, old->end) : 0);
-    if (more)
+    struct vma *more =
+        vma_edit_new(&edit, old->end, r->addr + r->new_length, old->prot, old->flags, old->file, 0);
+    if (more) {
+        more->pgoff = vma_pgoff(old, old->end);
         more->lineage = old->lineage;
+        more->anon_name = READ_ONCE(old->anon_name);
+        more->anon_is_inherited = old->anon_is_inherited;
+    }
     int error = more ? vma_edit_place(&edit, more) : -ENOMEM;
     if (!error)
         error = vma_edit_commit(&edit);
@@ -235,8 +314,12 @@ static s64 grow_in_place(struct remap *r, struct list *dead)
 static s64 shrink(struct remap *r, struct list *dead)
 {
     int error = 0;
-    if (r->old_length > r->new_length)
-        error = mm_unmap_locked(r->mm, r->addr + r->new_length, r->addr + r->old_length, dead);
+    if (r->old_length > r->new_length) {
+        u64 start = r->addr + r->new_length;
+        error = mm_is_user_range(start, r->old_length - r->new_length)
+                    ? mm_unmap_locked(r->mm, start, r->addr + r->old_length, dead)
+                    : -EINVAL;
+    }
     return error ? error : (s64)r->addr;
 }
 
@@ -276,19 +359,16 @@ static s64 remap_locked(struct remap *r, struct list *dead)
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-static int check_request(const struct remap *r)
+static int check_request(const struct remap *r, bool changes_length)
 {
     u32 flags = r->flags;
     if (flags & ~MREMAP_KNOWN)
         return -EINVAL;
     if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) && !(flags & MREMAP_MAYMOVE))
         return -EINVAL;
-    if ((flags & MREMAP_DONTUNMAP) && r->old_length != r->new_length)
+    if ((flags & MREMAP_DONTUNMAP) && changes_length)
         return -EINVAL;
-    if (!IS_ALIGNED(r->addr, PAGE_SIZE) || r->new_length == 0)
-        return -EINVAL;
-    bool ends_outside = r->addr > USER_ADDRESS_END || r->old_length > USER_ADDRESS_END - r->addr;
-    return ends_outside ? -EFAULT : 0;
+    return !IS_ALIGNED(r->addr, PAGE_SIZE) || r->new_length == 0 ? -EINVAL : 0;
 }
 
 s64 mm_mremap(struct mm *mm, u64 addr, u64 old_length, u64 new_length, u32 flags, u64 new_addr)
@@ -301,17 +381,16 @@ s64 mm_mremap(struct mm *mm, u64 addr, u64 old_length, u64 new_length, u32 flags
                       .new_length = ALIGN_UP(new_length, PAGE_SIZE)};
     struct list dead = LIST_INIT(dead);
 
-    int error = check_request(&r);
+    int error = check_request(&r, old_length != new_length);
     if (error)
         return error;
     if (rwsem_write_lock_killable(&mm->mmap_lock))
         return -EINTR;
     s64 result = remap_locked(&r, &dead);
     bool is_locked = result >= 0 && r.new_length > r.old_length && (r.vma->flags & VMA_LOCKED);
-    bool write = is_locked && (r.vma->prot & PROT_WRITE) && !(r.vma->flags & VMA_SHARED);
     rwsem_write_unlock(&mm->mmap_lock);
     vma_bury(&dead);
     if (is_locked) /* what cannot be read in now is told by the touch */
-        (void)mm_populate(mm, (u64)result + r.old_length, r.new_length - r.old_length, write);
+        (void)mm_populate_locked(mm, (u64)result + r.old_length, (u64)result + r.new_length, false);
     return result;
 }

@@ -32,7 +32,7 @@ int mm_msync(struct mm *mm, u64 addr, u64 length, u32 flags)
         ((flags & MS_ASYNC) && (flags & MS_SYNC)))
         return -EINVAL;
     u64 bytes = ALIGN_UP(length, PAGE_SIZE), end = addr + bytes;
-    if (end < addr || bytes < length)
+    if (end < addr)
         return -ENOMEM;
     if (end == addr)
         return 0;

@@ -134,7 +134,7 @@ static void zap_private_copies(struct page_cache *cache, pgoff_t first)
     mutex_lock(&cache->map_lock);
     list_for_each (vma, &cache->mappings, mapping_link) {
         pgoff_t behind = vma->pgoff + ((vma->end - vma->start) >> PAGE_SHIFT);
-        if (!(vma->flags & VMA_SHARED) && READ_ONCE(vma->owns_anon) && first < behind)
+        if (!(vma->flags & VMA_SHARED) && vma_owns_anon(vma) && first < behind)
             mm_zap_private_copies(vma, vma_address(vma, MAX(first, vma->pgoff)));
     }
     mutex_unlock(&cache->map_lock);

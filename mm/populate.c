@@ -1,5 +1,6 @@
 /*
- * Populating: faulting pages in without a touch, for MAP_POPULATE, MAP_LOCKED and MADV_POPULATE_*.
+ * Populating: faulting pages in without a touch, for MAP_POPULATE, MAP_LOCKED, mlock and
+ * MADV_POPULATE_*.
  *
  * Each page takes the way of every fault. A page that is mapped already, or was mapped around a
  * moment ago, is no fault. A page that cannot be read ends the call: the fault has read it a second
@@ -19,18 +20,30 @@ static bool is_mapped(struct mm *mm, u64 addr, bool write)
     return pte_is_present(pte) && (!write || (pte & PTE_WRITE));
 }
 
-static int populate_error(enum fault_result result)
+/* Does the area show a page of the file there? Else the page lies behind the file's end. */
+static bool is_inside_file(struct mm *mm, u64 addr)
+{
+    rwsem_read_lock(&mm->mmap_lock);
+    const struct vma *vma = vma_find(mm, addr);
+    bool is_inside =
+        vma && vma->file &&
+        vma_pgoff(vma, addr) < DIV_ROUND_UP(READ_ONCE(vma->file->cache->size_bytes), PAGE_SIZE);
+    rwsem_read_unlock(&mm->mmap_lock);
+    return is_inside;
+}
+
+static int populate_error(struct mm *mm, u64 addr, enum fault_result result)
 {
     switch (result) {
     case FAULT_DONE: return 0;
-    case FAULT_SIGBUS_ADRERR: return -EFAULT;
+    case FAULT_SIGBUS_ADRERR: return is_inside_file(mm, addr) ? -EFAULT : -ENXIO;
     case FAULT_SIGSEGV_ACCERR: return -EINVAL;
     case FAULT_KILLED: return -EINTR;
     default: return -ENOMEM;
     }
 }
 
-int mm_populate(struct mm *mm, u64 addr, u64 length, bool write)
+int mm_populate_range(struct mm *mm, u64 addr, u64 length, bool write)
 {
     u64 end = addr + ALIGN_UP(length, PAGE_SIZE);
 
@@ -43,7 +56,7 @@ int mm_populate(struct mm *mm, u64 addr, u64 length, bool write)
             continue;
         enum fault_result result =
             fault_user(mm, addr, write ? FAULT_WRITE : FAULT_READ, FAULT_FLAG_POPULATE);
-        int error = populate_error(result);
+        int error = populate_error(mm, addr, result);
         if (error)
             return error;
     }
@@ -82,4 +95,10 @@ int mm_page_get(struct mm *mm, u64 addr, struct page **out)
         /* Look again: it may have been taken away meanwhile. */
     }
     return error;
+}
+
+int mm_populate(struct mm *mm, u64 addr, u64 length, bool write)
+{
+    int error = mm_populate_range(mm, addr, length, write);
+    return error == -ENXIO ? -EFAULT : error;
 }

@@ -43,19 +43,63 @@ int vma_grow_down(struct vma *vma, u64 addr)
     if (start < USER_ADDRESS_MIN || vma->end - start > vma->mm->stack_limit_bytes ||
         !guard_gap_is_free(vma, start))
         return -ENOMEM;
-    /* The new part is placed below and merges, being of the same lineage. */
+    if ((vma->flags & VMA_LOCKED) &&
+        !vma_limits_allow_locking(vma->mm, (vma->start - start) >> PAGE_SHIFT))
+        return -ENOMEM;
     vma_edit_begin(&edit, vma->mm);
-    struct vma *grown = vma_edit_new(&edit, start, vma->start, vma->prot, vma->flags, NULL, 0);
-    int error = -ENOMEM;
-    if (grown) {
+    struct vma *grown = vma_edit_new(&edit, start, vma->end, vma->prot, vma->flags, NULL, 0);
+    int error = grown ? vma_edit_cut(&edit, vma->start, vma->end) : -ENOMEM;
+    if (!error) {
+        grown->pgoff = vma->pgoff - ((vma->start - start) >> PAGE_SHIFT);
         grown->lineage = vma->lineage;
-        error = vma_edit_place(&edit, grown);
+        grown->anon_name = READ_ONCE(vma->anon_name);
+        grown->anon_is_inherited = vma->anon_is_inherited;
+        error = vma_edit_put(&edit, grown);
     }
     if (!error)
         error = vma_edit_commit(&edit);
     vma_edit_close(&edit, &dead);
     vma_bury(&dead); /* no file behind an area that grows */
     return error;
+}
+
+/* ---- Names of anonymous pages ---- */
+
+/* Could they be one area, but for what may be done with them? Then they share a name, and may become one. */
+static bool is_kin(const struct vma *below, const struct vma *above)
+{
+    return below->end == above->start && below->file == above->file &&
+           ((below->flags ^ above->flags) & ~(VMA_DETACHED | VMA_FRESH)) == 0 &&
+           vma_pgoff(below, above->start) == above->pgoff;
+}
+
+static u64 name_of_kin(const struct vma *vma)
+{
+    const struct range_tree *tree = &vma->mm->vmas;
+    const struct vma *above = range_tree_find(tree, vma->end), *below = NULL;
+    struct range_entry entry;
+
+    if (above && is_kin(vma, above) && !above->anon_is_inherited && vma_owns_anon(above))
+        return READ_ONCE(above->anon_name);
+    if (range_tree_prev(tree, vma->start, &entry))
+        below = entry.item;
+    if (below && is_kin(below, vma) && !below->anon_is_inherited)
+        return READ_ONCE(below->anon_name);
+    return 0;
+}
+
+/*
+ * Neighbours are found without their locks, and a call may be changing them: then the area gets a
+ * name of its own, as if the fault had come a moment later.
+ */
+void vma_name_anon(struct vma *vma)
+{
+    if (vma_owns_anon(vma))
+        return;
+    u64 name = name_of_kin(vma);
+    if (!name)
+        name = atomic_add(&vma->mm->last_anon_name, 1);
+    (void)atomic_change(&vma->anon_name, 0, name);
 }
 
 /*

@@ -39,22 +39,30 @@ enum vma_flag {
     VMA_DONTDUMP = 1u << 12,   /* not for core dumps; there are none */
     VMA_HUGEPAGE = 1u << 13,   /* MADV_HUGEPAGE, MADV_NOHUGEPAGE */
     VMA_NOHUGEPAGE = 1u << 14,
-    VMA_HUGETLB = 1u << 20,    /* pages of 2 MiB: mm/huge.h */
-    VMA_HUGE_OWNER = 1u << 21, /* may use what was promised to its private mapping */
+    VMA_ACCOUNT = 1u << 15,     /* its pages are charged (mm/commit.h) */
+    VMA_LOCKONFAULT = 1u << 16, /* with VMA_LOCKED: no page is brought in before it is touched */
+    VMA_HUGETLB = 1u << 20,     /* pages of 2 MiB: mm/huge.h */
+    VMA_HUGE_OWNER = 1u << 21,  /* may use what was promised to its private mapping */
 };
 
 struct vma {
     u64 start, end; /* bytes, page-aligned, [start, end) */
     u32 prot, flags;
     struct mapped_file *file; /* NULL: anonymous; one reference */
-    pgoff_t pgoff;            /* file page at start */
+    pgoff_t pgoff; /* file page at start; private memory: page number of its first address,
+                                 even after it has moved; shared memory without a file: see vma_edit_new */
     struct mm *mm;
     struct rwsem lock;        /* see above; faults take it shared under fault_lock=vma */
     struct list mapping_link; /* cache->mappings, under cache->map_lock */
-    u64 lineage; /* the mmap() it comes from, or was merged into: pieces of one area have the same */
-    bool
-        owns_anon; /* has (had) anonymous pages of its own: then it merges only within its lineage */
-    bool owned_when_taken_out; /* owns_anon when the edit took it out; mmap_lock exclusive */
+    /*
+     * Anonymous pages of its own: 0 as long as it has had none. The fault that brings the first one
+     * names it, by the name of a neighbour it could have been one area with, or by a new one. Areas
+     * that have names merge only if these are the same (see vma_edit_place).
+     */
+    u64 anon_name;
+    u64 lineage; /* rises with each area that is made; pieces keep it, the newest wins: mm/soft_dirty.h */
+    bool anon_is_inherited; /* by fork: no unnamed area merges with it */
+    bool was_named;         /* when the edit took it out; mmap_lock exclusive */
     bool was_robbed;       /* a huge page was taken from it: what is not there is SIGBUS for good */
     struct list edit_link; /* lists of an edit, mmap_lock exclusive */
     struct deferred deferred; /* freed after a grace period */
@@ -66,6 +74,10 @@ struct mm {
     struct rwsem mmap_lock;
     u64 change_count;        /* moved by every change of tree or VMA, under mmap_lock exclusive */
     u64 n_vmas, total_pages; /* mmap_lock */
+    u64 data_pages;          /* private, writable, no stack; mmap_lock, as the next two */
+    u64 locked_pages;        /* of areas with VMA_LOCKED, there or not */
+    u64 commit_pages;        /* of areas with VMA_ACCOUNT */
+    u64 last_anon_name;      /* atomic */
     u64 last_lineage;        /* mmap_lock exclusive */
     u64 soft_clear_lineage;  /* last_lineage when soft-dirty bits were cleared; mmap_lock */
     u64 rss_anon, rss_file;  /* pages; atomic */
@@ -79,6 +91,8 @@ struct mm {
     u64 stack_limit_bytes;
     u64 limit_as_pages, limit_data_pages; /* RLIMIT_AS, RLIMIT_DATA; mmap_lock */
     bool fork_copies_pages;               /* mm/fork.c; set under mmap_lock exclusive */
+    u64 limit_locked_bytes;               /* RLIMIT_MEMLOCK; ~0 for who may pass it; mmap_lock */
+    u64 limit_brk_bytes;                  /* RLIMIT_DATA again, for the heap alone; mmap_lock */
     u32 future_lock; /* MCL_* of mlockall while MCL_FUTURE holds, else 0; mmap_lock */
     s32 users;       /* tasks; the last one unmaps everything */
     struct list
@@ -110,8 +124,14 @@ static inline void mm_note_rss(struct mm *mm)
         atomic_store(&mm->rss_peak, pages);
 }
 
-/* The resource limits that hold for the space from now on, bytes, ~0: none. Takes mmap_lock. */
-void mm_set_limits(struct mm *mm, u64 as_bytes, u64 data_bytes, u64 stack_bytes);
+/* Resource limits in bytes, ~0: none (getrlimit(2): AS, DATA, STACK, MEMLOCK). */
+struct mm_limits {
+    u64 as_bytes, data_bytes, stack_bytes, locked_bytes;
+    u64 brk_bytes; /* of the heap alone */
+};
+#define MM_NO_LIMITS ((struct mm_limits){~0ul, ~0ul, ~0ul, ~0ul, ~0ul})
+/* They hold for the space from now on. Takes mmap_lock. */
+void mm_set_limits(struct mm *mm, const struct mm_limits *limits);
 
 /* The VMA that contains addr, or NULL. mmap_lock held (either way), or without any lock if the caller does not sleep before it has locked and re-checked the VMA. */
 struct vma *vma_find(struct mm *mm, u64 addr);
@@ -126,6 +146,14 @@ struct vma *vma_find_from(struct mm *mm, u64 addr);
  */
 #define STACK_GUARD_PAGES 256
 int vma_grow_down(struct vma *vma, u64 addr);
+
+/* Has (or had) anonymous pages of its own? May become true at any time unless its lock is held exclusive. */
+static inline bool vma_owns_anon(const struct vma *vma)
+{
+    return READ_ONCE(vma->anon_name) != 0;
+}
+/* A fault is about to store the first such page. The VMA's lock, or mmap_lock, held; does not sleep. */
+void vma_name_anon(struct vma *vma);
 
 /* Page of the file that addr shows. */
 static inline pgoff_t vma_pgoff(const struct vma *vma, u64 addr)

@@ -51,7 +51,8 @@ static const char *check_areas(struct mm *mm)
 {
     const struct vma *below = NULL;
     struct range_entry entry;
-    u64 n = 0, pages = 0;
+    struct vma_sums sums = {0};
+    u64 n = 0;
 
     if (!range_tree_check(&mm->vmas))
         return "the range tree is not in order";
@@ -60,15 +61,20 @@ static const char *check_areas(struct mm *mm)
         const char *wrong = check_vma(mm, vma, &entry);
         if (wrong)
             return wrong;
-        if (below && below->end == vma->start && vma_can_merge(below, vma))
+        if (below && below->end == vma->start && !vma_owns_anon(below) && !vma_owns_anon(vma) &&
+            vma_is_continued(below, vma))
             return "two areas that could be one are not merged";
         n++;
-        pages += (vma->end - vma->start) >> PAGE_SHIFT;
+        vma_sums_add(&sums, vma, 1);
         below = vma;
     }
     if (n != mm->n_vmas || n != range_tree_count(&mm->vmas))
         return "n_vmas is wrong";
-    return pages == mm->total_pages ? NULL : "total_pages is wrong";
+    if (sums.total != (s64)mm->total_pages || sums.data != (s64)mm->data_pages)
+        return "total_pages or data_pages is wrong";
+    return sums.locked != (s64)mm->locked_pages || sums.commit != (s64)mm->commit_pages
+               ? "locked_pages or commit_pages is wrong"
+               : NULL;
 }
 
 /* ---- Entries ---- */
@@ -78,7 +84,7 @@ static const char *check_page(const struct vma *vma, u64 addr, const struct page
     if (page->mapcount <= 0 || page->refs < page->mapcount)
         return "a mapped page has too few references or map counts";
     if (page_has(page, PAGE_ANON))
-        return READ_ONCE(vma->owns_anon) ? NULL : "an area with pages of its own does not know it";
+        return vma_owns_anon(vma) ? NULL : "an area with pages of its own does not know it";
     if (!vma->file)
         return "a file's page is mapped in anonymous memory";
     return page_cache_owns(vma->file->cache, page, vma_pgoff(vma, addr))

@@ -37,6 +37,7 @@
 #include "mm/vma_internal.h"
 
 #define RECLAIM_FOR_SLAB_PAGES 16
+#define SHARED_SHIFT           40 /* larger than the user half, in pages */
 
 /* A fresh VMA is locked while an old one is detached; faults hold one VMA at a time. */
 static NESTING_SLEEP_LOCK_CLASS(vma_lock_class, "vma->lock");
@@ -110,7 +111,7 @@ void vma_edit_begin(struct vma_edit *edit, struct mm *mm)
     ASSERT(rwsem_is_write_locked_by_me(&mm->mmap_lock));
     edit->mm = mm;
     edit->held = NULL;
-    edit->total_pages = mm->total_pages;
+    edit->change = (struct vma_sums){0};
     edit->is_committed = false;
     list_init(&edit->removed);
     list_init(&edit->added);
@@ -132,6 +133,9 @@ struct vma *vma_edit_new(struct vma_edit *edit, u64 start, u64 end, u32 prot, u3
                         .pgoff = pgoff,
                         .mm = edit->mm,
                         .lineage = ++edit->mm->last_lineage};
+    if (!file)
+        vma->pgoff = flags & VMA_SHARED ? atomic_add(&edit->mm->last_anon_name, 1) << SHARED_SHIFT
+                                        : start >> PAGE_SHIFT;
     rwsem_init(&vma->lock, &vma_lock_class, "vma lock");
     list_init(&vma->mapping_link);
     if (file)
@@ -147,10 +151,10 @@ static struct vma *new_piece(struct vma_edit *edit, const struct vma *whole, u64
                                      vma_pgoff(whole, start));
     if (piece) {
         piece->lineage = whole->lineage;
-        piece->owns_anon = READ_ONCE(whole->owns_anon);
+        piece->anon_name = READ_ONCE(whole->anon_name);
+        piece->anon_is_inherited = whole->anon_is_inherited;
         piece->was_robbed = READ_ONCE(whole->was_robbed);
-        if (!piece->file && !(piece->flags & VMA_SHARED))
-            piece->pgoff = 0;
+        piece->pgoff = vma_pgoff(whole, start);
     }
     return piece;
 }
@@ -159,7 +163,7 @@ static int insert(struct vma_edit *edit, struct vma *vma)
 {
     int error = range_txn_insert(&edit->txn, vma->start, vma->end, vma);
     if (!error)
-        edit->total_pages += vma_pages(vma);
+        vma_sums_add(&edit->change, vma, 1);
     return error;
 }
 
@@ -168,8 +172,8 @@ static int take_out(struct vma_edit *edit, struct vma *vma)
     int error = range_txn_remove(&edit->txn, vma->start);
     if (error)
         return error;
-    edit->total_pages -= vma_pages(vma);
-    vma->owned_when_taken_out = READ_ONCE(vma->owns_anon);
+    vma_sums_add(&edit->change, vma, -1);
+    vma->was_named = vma_owns_anon(vma);
     bool is_fresh = vma->flags & VMA_FRESH;
     if (is_fresh)
         list_del(&vma->edit_link);
@@ -210,21 +214,47 @@ int vma_edit_cut(struct vma_edit *edit, u64 start, u64 end)
 
 /* ---- Merging ---- */
 
-bool vma_can_merge(const struct vma *below, const struct vma *above)
+bool vma_is_continued(const struct vma *below, const struct vma *above)
 {
     const u32 not_compared = VMA_FRESH | VMA_DETACHED;
     if (vma_is_huge(below))
         return false;
-    if (below->prot != above->prot || below->file != above->file ||
-        (below->flags & ~not_compared) != (above->flags & ~not_compared))
-        return false;
-    if ((below->file || (below->flags & VMA_SHARED)) &&
-        below->pgoff + vma_pages(below) != above->pgoff)
-        return false;
-    /* Shared anonymous memory is an object of its own for each mmap(). */
-    bool needs_kinship = (READ_ONCE(below->owns_anon) && READ_ONCE(above->owns_anon)) ||
-                         (!below->file && (below->flags & VMA_SHARED));
-    return !needs_kinship || below->lineage == above->lineage;
+    return below->prot == above->prot && below->file == above->file &&
+           (below->flags & ~not_compared) == (above->flags & ~not_compared) &&
+           below->pgoff + vma_pages(below) == above->pgoff;
+}
+
+/*
+ * Linux looks at the neighbour's side only: an area without pages may join a neighbour that has
+ * some, but not the other way round. So a locked and filled middle does not rejoin its empty
+ * neighbours (FAULTS.md section 5, `munlock 2`).
+ */
+static bool name_fits(u64 name, const struct vma *neighbour)
+{
+    return name == READ_ONCE(neighbour->anon_name) || (!name && !neighbour->anon_is_inherited);
+}
+
+static bool names_agree(const struct vma *below, const struct vma *above)
+{
+    u64 a = READ_ONCE(below->anon_name), b = READ_ONCE(above->anon_name);
+    return !a || !b || a == b;
+}
+
+/* What `vma`, not placed, can be one area with. NULL: nothing there */
+static void find_partners(struct vma_edit *edit, const struct vma *vma, struct vma **below,
+                          struct vma **above)
+{
+    struct range_entry entry;
+    u64 name = READ_ONCE(vma->anon_name);
+
+    *below = *above = NULL;
+    if (range_txn_prev(&edit->txn, vma->start, &entry) && entry.end == vma->start &&
+        vma_is_continued(entry.item, vma) && name_fits(name, entry.item))
+        *below = entry.item;
+    if (range_txn_next(&edit->txn, vma->end, &entry) && entry.start == vma->end &&
+        vma_is_continued(vma, entry.item) && name_fits(name, entry.item) &&
+        (!*below || names_agree(*below, entry.item)))
+        *above = entry.item;
 }
 
 /* `vma` (fresh, not placed) takes over the range of its neighbour, which leaves. */
@@ -239,28 +269,33 @@ static int absorb(struct vma_edit *edit, struct vma *vma, struct vma *neighbour)
     } else {
         vma->end = neighbour->end;
     }
-    if (!vma->owns_anon)
-        vma->lineage = neighbour->lineage;
-    vma->owns_anon |= READ_ONCE(neighbour->owns_anon);
+    vma->lineage = MAX(vma->lineage, neighbour->lineage);
+    if (!vma->anon_name) {
+        vma->anon_name = READ_ONCE(neighbour->anon_name);
+        vma->anon_is_inherited = neighbour->anon_is_inherited;
+    }
     return 0;
+}
+
+int vma_edit_put(struct vma_edit *edit, struct vma *vma)
+{
+    int error = insert(edit, vma);
+    if (!error)
+        edit->held = vma;
+    return error;
 }
 
 int vma_edit_place(struct vma_edit *edit, struct vma *vma)
 {
-    struct range_entry entry;
+    struct vma *below, *above;
     int error = 0;
 
-    if (range_txn_prev(&edit->txn, vma->start, &entry) && entry.end == vma->start &&
-        vma_can_merge(entry.item, vma))
-        error = absorb(edit, vma, entry.item);
-    if (!error && range_txn_next(&edit->txn, vma->end, &entry) && entry.start == vma->end &&
-        vma_can_merge(vma, entry.item))
-        error = absorb(edit, vma, entry.item);
-    if (!error)
-        error = insert(edit, vma);
-    if (!error)
-        edit->held = vma;
-    return error;
+    find_partners(edit, vma, &below, &above);
+    if (below)
+        error = absorb(edit, vma, below);
+    if (!error && above)
+        error = absorb(edit, vma, above);
+    return error ? error : vma_edit_put(edit, vma);
 }
 
 int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot, u32 flags)
@@ -281,47 +316,15 @@ int vma_edit_copy(struct vma_edit *edit, const struct vma *vma)
     struct vma *copy = new_piece(edit, vma, vma->start, vma->end);
     if (!copy)
         return -ENOMEM;
-    copy->flags &= ~(VMA_LOCKED | VMA_HUGE_OWNER);
-    if (copy->flags & VMA_WIPEONFORK)
-        copy->owns_anon = false;
+    copy->flags &= ~(VMA_LOCKED | VMA_LOCKONFAULT | VMA_HUGE_OWNER);
+    if (copy->flags & VMA_WIPEONFORK) {
+        copy->anon_name = 0;
+        copy->anon_is_inherited = false;
+    } else if (copy->anon_name) {
+        copy->anon_name = atomic_add(&edit->mm->last_anon_name, 1);
+        copy->anon_is_inherited = true;
+    }
     return insert(edit, copy);
-}
-
-/* ---- Limits ---- */
-
-/* Private memory that is the program's own data: writable, and not a stack. */
-static bool counts_as_data(const struct vma *vma)
-{
-    return (vma->prot & PROT_WRITE) && !(vma->flags & (VMA_SHARED | VMA_GROWSDOWN));
-}
-
-static u64 data_pages_of(const struct list *vmas)
-{
-    const struct vma *vma;
-    u64 pages = 0;
-    list_for_each (vma, vmas, edit_link)
-        pages += counts_as_data(vma) ? vma_pages(vma) : 0;
-    return pages;
-}
-
-static u64 data_pages(const struct vma_edit *edit)
-{
-    struct range_entry entry;
-    u64 pages = 0;
-    for (u64 at = 0; range_txn_next(&edit->txn, at, &entry); at = entry.end)
-        pages += counts_as_data(entry.item) ? vma_pages(entry.item) : 0;
-    return pages;
-}
-
-/* What is above a limit already may stay, or shrink. */
-static bool exceeds_limits(const struct vma_edit *edit)
-{
-    const struct mm *mm = edit->mm;
-    if (edit->total_pages > mm->total_pages && edit->total_pages > mm->limit_as_pages)
-        return true;
-    return mm->limit_data_pages != ~0ul &&
-           data_pages_of(&edit->added) > data_pages_of(&edit->removed) &&
-           data_pages(edit) > mm->limit_data_pages;
 }
 
 /* ---- The end of an edit ---- */
@@ -359,9 +362,9 @@ static void rob_heirs(struct vma_edit *edit, const struct vma *old)
 
 /*
  * Whoever looked the VMA up before the commit and has its lock finishes first. He may have mapped
- * the first page of its own just now, after its heirs were made: then they own it, whichever of
- * them has the page. (One that has taken the place of all of it owns nothing, and says it does:
- * that costs it a merge.)
+ * the first page of its own just now, after its heirs were made: then they have the name, whichever
+ * of them has the page. (One that has taken the place of all of it has none, and a name: that costs
+ * it a merge.)
  */
 static void detach(struct vma_edit *edit, struct vma *old)
 {
@@ -370,12 +373,12 @@ static void detach(struct vma_edit *edit, struct vma *old)
     rwsem_write_unlock(&old->lock);
     if (READ_ONCE(old->was_robbed))
         rob_heirs(edit, old);
-    if (old->owns_anon == old->owned_when_taken_out)
+    if (old->was_named || !vma_owns_anon(old))
         return;
     struct vma *vma;
     list_for_each (vma, &edit->added, edit_link) {
         if (vma->start < old->end && old->start < vma->end)
-            WRITE_ONCE(vma->owns_anon, true);
+            (void)atomic_change(&vma->anon_name, 0, old->anon_name);
     }
 }
 
@@ -384,17 +387,15 @@ int vma_edit_commit(struct vma_edit *edit)
     struct mm *mm = edit->mm;
     struct vma *vma;
 
-    if ((edit->txn.count > MAX_MAP_COUNT && edit->txn.count > mm->n_vmas) || exceeds_limits(edit))
-        return -ENOMEM;
+    int error = vma_limits_apply(mm, &edit->change, edit->txn.count);
+    if (error)
+        return error;
     list_for_each (vma, &edit->added, edit_link) {
         vma->flags &= ~VMA_FRESH;
         link_mapping(vma);
     }
     if (edit->held)
         rwsem_write_lock(&edit->held->lock);
-    mm->n_vmas = edit->txn.count;
-    mm->total_pages = edit->total_pages;
-    mm->total_pages_peak = MAX(mm->total_pages_peak, mm->total_pages);
     WRITE_ONCE(mm->change_count, mm->change_count + 1);
     range_txn_commit(&edit->txn);
     edit->is_committed = true;

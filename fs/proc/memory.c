@@ -8,6 +8,7 @@
 #include "fs/tmpfs.h"
 #include "kernel/sched/task.h"
 #include "mm/account.h"
+#include "mm/commit.h"
 #include "mm/core/frames.h"
 #include "mm/core/page_table.h"
 #include "mm/core/slab.h"
@@ -151,6 +152,8 @@ static size_t show_meminfo(void *arg, char *buf, size_t size)
     put_kib(&out, "SUnreclaim:", slab_frames_total());
     put_kib(&out, "KernelStack:", stacks * (KERNEL_STACK_BYTES / PAGE_SIZE));
     put_kib(&out, "PageTables:", sums.table_pages);
+    put_kib(&out, "CommitLimit:", commit_limit_pages());
+    put_kib(&out, "Committed_AS:", commit_total_pages());
     put_huge_pages(&out);
     return out.len;
 }

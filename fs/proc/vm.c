@@ -107,25 +107,6 @@ static int store_drop_caches(void *arg, const char *text, size_t len)
 
 /* ---- What cannot be changed here, as Linux shows it ---- */
 
-/* 1: memory is promised without being counted. */
-static size_t show_overcommit(void *arg, char *buf, size_t size)
-{
-    struct text_out out = {buf, size, 0};
-
-    (void)arg;
-    text_out_put(&out, "1\n");
-    return out.len;
-}
-
-static size_t show_max_map_count(void *arg, char *buf, size_t size)
-{
-    struct text_out out = {buf, size, 0};
-
-    (void)arg;
-    text_out_put(&out, "%u\n", MAX_MAP_COUNT);
-    return out.len;
-}
-
 static size_t show_min_addr(void *arg, char *buf, size_t size)
 {
     struct text_out out = {buf, size, 0};
@@ -135,20 +116,9 @@ static size_t show_min_addr(void *arg, char *buf, size_t size)
     return out.len;
 }
 
-/* The mode that there is, or an error. */
-static int store_overcommit(void *arg, const char *text, size_t len)
-{
-    u64 mode;
-
-    (void)arg;
-    return parse_u64(text, len, 10, &mode) || mode != 1 ? -EINVAL : 0;
-}
-
 static const struct text_file files[] = {
     {.path = KNOB_FOLDER "drop_caches", .store = store_drop_caches},
-    {.path = KNOB_FOLDER "max_map_count", .show = show_max_map_count},
     {.path = KNOB_FOLDER "mmap_min_addr", .show = show_min_addr},
-    {.path = KNOB_FOLDER "overcommit_memory", .show = show_overcommit, .store = store_overcommit},
 };
 
 void proc_add_vm_files(struct super_block *proc)

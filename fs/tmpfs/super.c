@@ -10,6 +10,7 @@
 #include "kernel/log/log.h"
 #include "lib/errno.h"
 #include "lib/string.h"
+#include "mm/commit.h"
 #include "mm/core/frames.h"
 #include "mm/core/slab.h"
 
@@ -45,9 +46,15 @@ void tmpfs_set_pages_limit(u64 n_pages)
 
 bool tmpfs_charge(struct inode *inode, u64 n_pages)
 {
+    bool is_promised = tmpfs_node(inode)->promised_pages != 0;
+
+    if (!is_promised && commit_charge(task_current()->mm, n_pages))
+        return false;
     if (!tmpfs_node(inode)->is_uncounted &&
         atomic_add(&pages_counted, n_pages) > tmpfs_pages_limit()) {
         atomic_sub(&pages_counted, n_pages);
+        if (!is_promised)
+            commit_uncharge(n_pages);
         return false;
     }
     atomic_add(&pages_used, n_pages);
@@ -57,6 +64,8 @@ bool tmpfs_charge(struct inode *inode, u64 n_pages)
 
 void tmpfs_uncharge(struct inode *inode, u64 n_pages)
 {
+    if (!tmpfs_node(inode)->promised_pages)
+        commit_uncharge(n_pages);
     if (!tmpfs_node(inode)->is_uncounted)
         atomic_sub(&pages_counted, n_pages);
     atomic_sub(&pages_used, n_pages);
@@ -148,6 +157,7 @@ void tmpfs_inode_evict(struct inode *inode)
     if (node->target_pages)
         tmpfs_uncharge(inode, node->target_pages);
     ASSERT(inode->blocks_512 == 0);
+    commit_uncharge(node->promised_pages);
     kfree(node->target);
     kfree(node->buckets);
     kfree(node);
@@ -202,6 +212,15 @@ static struct super_block unnamed_super = {
     .statfs = tmpfs_statfs,
 };
 
+static int promise(struct inode *inode, u64 n_pages)
+{
+    int error = commit_charge(task_current()->mm, n_pages);
+
+    if (!error)
+        tmpfs_node(inode)->promised_pages = n_pages;
+    return error;
+}
+
 struct file *tmpfs_open_unnamed(const char *name, u64 size_bytes, enum tmpfs_file_kind kind,
                                 int *error)
 {
@@ -213,9 +232,12 @@ struct file *tmpfs_open_unnamed(const char *name, u64 size_bytes, enum tmpfs_fil
         return NULL;
     if (unnamed_super.dev == 0)
         unnamed_super.dev = super_anonymous_dev();
-    tmpfs_node(inode)->is_uncounted = kind == TMPFS_SHARED_ANON;
+    tmpfs_node(inode)->is_uncounted = kind != TMPFS_MEMFD;
     inode->cache.size_bytes = size_bytes;
-    file = file_open_inode(inode, O_RDWR, name, error);
+    file = NULL;
+    *error = kind == TMPFS_SHARED_ANON ? promise(inode, size_bytes / PAGE_SIZE) : 0;
+    if (!*error)
+        file = file_open_inode(inode, O_RDWR, name, error);
     inode_put(inode);
     return file;
 }

@@ -21,7 +21,8 @@ struct tmpfs_node {
 
     char *target; /* symbolic links */
     u32 target_pages;
-    bool is_uncounted; /* pages do not count against the limit */
+    bool is_uncounted;  /* pages do not count against the limit */
+    u64 promised_pages; /* charged at once; 0: each page when it is there (mm/commit.h) */
 };
 
 struct tmpfs_entry {

@@ -7,8 +7,7 @@
 static void tell_memory(struct process *process)
 {
     if (process == process_current())
-        mm_set_limits(process->mm, limit_current(LIMIT_AS), limit_current(LIMIT_DATA),
-                      limit_current(LIMIT_STACK));
+        limits_tell_memory(process->mm);
 }
 
 /* All is root: the hard limit may go up; but for NOFILE, whose table is of that size. */

@@ -3,6 +3,7 @@
  */
 #include "fs/tmpfs.h"
 #include "kernel/syscall/syscall.h"
+#include "mm/commit.h"
 #include "mm/mmap.h"
 
 #define MLOCK_ONFAULT 1u
@@ -11,12 +12,21 @@
 static int open_shared_memory(const u64 *a, struct file **file)
 {
     int error = 0;
+    bool is_promised = !(a[3] & MAP_NORESERVE) || !commit_honours_noreserve();
     *file = NULL;
     if ((a[3] & MAP_TYPE) == MAP_SHARED && !(a[3] & MAP_HUGETLB) && a[1] &&
         a[1] <= USER_ADDRESS_END)
         *file = tmpfs_open_unnamed("/dev/zero (deleted)", ALIGN_UP(a[1], PAGE_SIZE),
-                                   TMPFS_SHARED_ANON, &error);
+                                   is_promised ? TMPFS_SHARED_ANON : TMPFS_SHARED_ANON_NORESERVE,
+                                   &error);
     return error;
+}
+
+/* Is that what mm will say? It comes before everything else that can be wrong with a file. */
+static bool refuses_access(const struct file *file, const u64 *a)
+{
+    bool writes = (a[3] & MAP_SHARED) && (a[2] & PROT_WRITE); /* MAP_SHARED_VALIDATE, too */
+    return !file->mapped.can_read || (writes && !file->mapped.can_write);
 }
 
 /*
@@ -30,8 +40,7 @@ static int open_behind(const u64 *a, struct file **file, u64 *offset)
         *file = syscall_file(a[4]);
         if (!*file)
             return -EBADF;
-        if ((*file)->ops->can_map ||
-            !(*file)->mapped.can_read) /* a write-only one is refused as that, by mm */
+        if ((*file)->ops->can_map || refuses_access(*file, a))
             return 0;
         bool maps_anonymous = (*file)->ops->maps_anonymous;
         file_put(*file);

@@ -135,6 +135,7 @@ static const struct syscall table[SYSCALL_MAX] = {
     [202] = {"futex", sys_futex},
     [203] = {"sched_setaffinity", sys_sched_setaffinity},
     [204] = {"sched_getaffinity", sys_sched_getaffinity},
+    [216] = {"remap_file_pages", NULL},
     [217] = {"getdents64", sys_getdents64},
     [218] = {"set_tid_address", sys_set_tid_address},
     [219] = {"restart_syscall", sys_restart_syscall},

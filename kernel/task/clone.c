@@ -76,6 +76,7 @@ static struct process *create_child(struct process *parent, const struct clone_a
     strlcpy(child->exe_path, parent->exe_path, sizeof(child->exe_path));
     spin_lock(&parent->lock);
     memcpy(child->limits, parent->limits, sizeof(child->limits));
+    child->capabilities = parent->capabilities;
     spin_unlock(&parent->lock);
     *error = give_files(child, parent, a->flags);
     if (!*error)

@@ -132,6 +132,7 @@ static int load_image(struct exec *exec)
         return -ENOMEM;
     exec->new_mm->owner = process_current();
     process_switch_mm(exec->new_mm);
+    limits_tell_memory(exec->new_mm);
     int error = exec_load(exec->file, &arguments, &exec->frame);
     process_switch_mm(exec->old_mm);
     if (error == -ENOMEM && task_kill_is_pending(task_current()))
@@ -237,6 +238,7 @@ static void swap_memory(struct process *process, struct exec *exec)
         process->files = exec->own_files;
     }
     name_process(process, exec);
+    process->capabilities = CAPABILITIES_OF_ROOT;
     spin_unlock(&process_tree_lock);
     process_switch_mm(exec->new_mm);
     exec->new_mm = NULL;

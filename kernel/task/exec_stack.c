@@ -61,12 +61,11 @@ static int map_stack(struct mm *mm)
 {
     s64 addr = mm_mmap(
         mm, STACK_TOP - STACK_FIRST_BYTES, STACK_FIRST_BYTES, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_STACK, NULL, 0);
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN, NULL, 0);
     if (addr < 0)
         return addr;
     mm->stack_top = STACK_TOP;
-    mm_set_limits(mm, limit_current(LIMIT_AS), limit_current(LIMIT_DATA),
-                  limit_current(LIMIT_STACK));
+    limits_tell_memory(mm);
     return 0;
 }
 

@@ -3,8 +3,9 @@
  *
  *   NOFILE       numbers in the table of open files            kernel/task/fd_table.c
  *   NPROC        all threads of all programs (one user)        kernel/task/thread.c
- *   AS, DATA     the address space keeps copies                mm/vma_edit.c
+ *   AS, DATA     the address space keeps copies                mm/vma_limits.c
  *   STACK        the address space keeps a copy                mm/vma.c
+ *   MEMLOCK      the same; only for who has given CAP_IPC_LOCK up
  *   SIGPENDING   queued signals
  *   FSIZE        size of files that are written               fs/file_limits.c
  * CORE is 0: no core files are written. The others are kept, and limit nothing.
@@ -15,6 +16,7 @@
 #include "kernel/task/process.h"
 #include "kernel/task/signal.h"
 #include "mm/core/frames.h"
+#include "mm/vma.h"
 
 #define STACK_BYTES    (8ul << 20)
 #define MEMLOCK_BYTES  (8ul << 20)
@@ -42,6 +44,32 @@ u64 limit_current(enum limit_number number)
 {
     const struct process *process = process_current();
     return process ? READ_ONCE(process->limits[number].soft) : LIMIT_INFINITY;
+}
+
+/* ---- What the address space asks ---- */
+
+/* A soft limit of 0 is a program's wish to have no break, not to have no data: then the hard one holds. */
+static u64 data_limit(const struct process *process)
+{
+    const struct limit *limit = &process->limits[LIMIT_DATA];
+    u64 soft = READ_ONCE(limit->soft);
+    return soft ? soft : READ_ONCE(limit->hard);
+}
+
+void limits_tell_memory(struct mm *mm)
+{
+    const struct process *process = process_current();
+    struct mm_limits limits = MM_NO_LIMITS;
+
+    limits.brk_bytes = limit_current(LIMIT_DATA);
+    limits.as_bytes = limit_current(LIMIT_AS);
+    limits.stack_bytes = limit_current(LIMIT_STACK);
+    if (process) {
+        limits.data_bytes = data_limit(process);
+        if (!(READ_ONCE(process->capabilities.effective) >> CAP_IPC_LOCK & 1))
+            limits.locked_bytes = limit_current(LIMIT_MEMLOCK);
+    }
+    mm_set_limits(mm, &limits);
 }
 
 /* ---- What files ask ---- */

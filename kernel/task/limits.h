@@ -41,4 +41,8 @@ void limits_register(void);
 /* The soft limit of the current process. Any context of a program. */
 u64 limit_current(enum limit_number number);
 
+struct mm;
+/* Tells an address space the limits that hold for it: those of the current process. Takes mmap_lock. */
+void limits_tell_memory(struct mm *mm);
+
 #endif

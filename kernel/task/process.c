@@ -204,6 +204,7 @@ static int give_parts(struct process *process, const char *exe_path)
 {
     strlcpy(process->exe_path, exe_path, sizeof(process->exe_path));
     limits_init(process->limits);
+    process->capabilities = CAPABILITIES_OF_ROOT;
     process->files = fd_table_create();
     process->fs = fs_context_create();
     process->mm = mm_create();

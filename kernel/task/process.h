@@ -17,6 +17,7 @@
 #include "fs/vfs.h"
 #include "kernel/sched/task.h"
 #include "kernel/sched/wait.h"
+#include "kernel/task/capability.h"
 #include "kernel/task/fd_table.h"
 #include "kernel/task/fs_context.h"
 #include "kernel/task/limits.h"
@@ -55,6 +56,7 @@ struct process {
     struct thread *exec_thread;    /* waits for the others to go, in exec */
     struct wait_queue thread_gone; /* exec waits here */
     struct limit limits[LIMIT_COUNT];
+    struct capabilities capabilities;
 
     struct signal_actions *signal_actions;
     struct signal_process *signals;

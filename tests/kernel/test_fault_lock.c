@@ -656,7 +656,7 @@ FAULT_TEST(fault_lock, a_first_page_that_comes_during_a_merge_is_known_to_the_me
         actor_join(&store);
         actor_join(&mapper);
         const struct vma *vma = vma_find(rig.mm, rig_addr(6));
-        KEXPECT(vma->owns_anon || !by_vma());
+        KEXPECT(vma_owns_anon(vma) || !by_vma());
         KEXPECT_EQ(vma->end, rig_addr(16));
         actor_start(&forker, &rig, act_fork);
         actor_join(&forker);

@@ -297,12 +297,16 @@ KTEST(fork, limits_come_along_and_hold)
     struct mm *parent = test_mm_enter();
     KASSERT(parent != NULL);
     map_anon(parent, 0, 4, RW);
-    mm_set_limits(parent, BYTES(8), ~0ul, 8ul << 20);
+    struct mm_limits limits = MM_NO_LIMITS;
+    limits.as_bytes = BYTES(8);
+    mm_set_limits(parent, &limits);
     struct mm *child = fork_checked(parent);
     KASSERT(child != NULL);
     KEXPECT_EQ(map_anon(child, 8, 5, RW), -ENOMEM);
     KEXPECT(map_anon(child, 8, 4, PROT_READ) > 0);
-    mm_set_limits(child, ~0ul, BYTES(6), 8ul << 20);
+    limits = MM_NO_LIMITS;
+    limits.data_bytes = BYTES(6);
+    mm_set_limits(child, &limits);
     KEXPECT_EQ(map_anon(child, 16, 3, RW), -ENOMEM);
     KEXPECT(map_anon(child, 16, 3, PROT_READ) > 0);
     KEXPECT(map_anon(child, 24, 2, RW) > 0);

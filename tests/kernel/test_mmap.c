@@ -123,7 +123,8 @@ KTEST(mmap, bad_arguments_have_linux_error_numbers)
         {0, 4096, MAP_PRIVATE, &f.file, 1, -EINVAL},
         {0, 4096, MAP_PRIVATE, &f.file, 1ul << 63, -EOVERFLOW},
         {0, 8192, MAP_PRIVATE, &f.file, (1ul << 63) - 4096, -EOVERFLOW},
-        {0, 4096, MAP_SHARED_VALIDATE | 0x10000000u, &f.file, 0, -EOPNOTSUPP},
+        {0, 4096, MAP_SHARED_VALIDATE | MAP_SYNC, &f.file, 0, -EOPNOTSUPP},
+        {PAGE(0), 4096, MAP_SHARED_VALIDATE | MAP_FIXED_NOREPLACE, &f.file, 0, -EOPNOTSUPP},
         {0, 4096, MAP_PRIVATE, &not_mappable, 0, -ENODEV},
     };
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -191,16 +192,16 @@ KTEST(mmap, no_more_than_65530_areas)
     unsigned n = 0;
     while (n < 70000 && (result = map_anon(mm, 2 * n, 1, RW)) >= 0)
         n++;
-    KEXPECT_EQ(n, MAX_MAP_COUNT);
+    KEXPECT_EQ(n, MAX_MAP_COUNT_DEFAULT);
     KEXPECT_EQ(result, -ENOMEM);
-    KEXPECT_EQ(mm->n_vmas, MAX_MAP_COUNT);
+    KEXPECT_EQ(mm->n_vmas, MAX_MAP_COUNT_DEFAULT);
     /* What needs no further area works; a split does not. */
     KEXPECT_EQ(map_anon(mm, 1, 1, RW), PAGE(1));
-    KEXPECT_EQ(mm->n_vmas, MAX_MAP_COUNT - 1);
+    KEXPECT_EQ(mm->n_vmas, MAX_MAP_COUNT_DEFAULT - 1);
     KEXPECT_EQ(mm_munmap(mm, PAGE(1), BYTES(1)), 0);
     KEXPECT_EQ(mm_munmap(mm, PAGE(8), BYTES(1)), 0);
     map_anon(mm, 200000, 3, RW);
-    KEXPECT_EQ(mm->n_vmas, MAX_MAP_COUNT);
+    KEXPECT_EQ(mm->n_vmas, MAX_MAP_COUNT_DEFAULT);
     KEXPECT_EQ(mm_munmap(mm, PAGE(200001), BYTES(1)), -ENOMEM);
     KEXPECT_EQ(mm_mprotect(mm, PAGE(200001), BYTES(1), PROT_READ), -ENOMEM);
     KEXPECT_EQ(mm_madvise(mm, PAGE(200001), BYTES(1), MADV_RANDOM), -EAGAIN);

@@ -630,7 +630,7 @@ static void model_compare(struct model *m)
         if (!KEXPECT_EQ(vma != NULL, page->mapped) || !vma)
             continue;
         KEXPECT_EQ(vma->prot, page->prot);
-        KEXPECT_EQ(vma->flags, page->advice);
+        KEXPECT_EQ(vma->flags & ~VMA_ACCOUNT, page->advice);
         KEXPECT_EQ(vma->file != NULL, page->is_file);
         if (vma->file)
             KEXPECT_EQ(vma_pgoff(vma, PAGE(i)), i);
