@@ -134,11 +134,27 @@ static struct vma *new_area(struct vma_edit *edit, const struct remap *r)
     return vma;
 }
 
+/*
+ * The area that stays behind empty is no longer locked, and does not become one with the new one,
+ * though both may be as new.
+ */
+static int leave_source(struct vma_edit *edit, const struct remap *r)
+{
+    struct vma *source = range_txn_find(&edit->txn, r->addr);
+    edit->apart = source;
+    if (!(source->flags & VMA_LOCKED))
+        return 0;
+    return vma_edit_set_apart(edit, source, r->addr, r->addr + r->old_length,
+                              source->flags & ~(VMA_LOCKED | VMA_LOCKONFAULT));
+}
+
 static int edit_for_move(struct vma_edit *edit, const struct remap *r)
 {
     struct vma *vma = new_area(edit, r);
     int error = vma ? vma_edit_cut(edit, r->target, r->target + r->new_length) : -ENOMEM;
-    if (!error && !keeps_old(r))
+    if (!error && (r->flags & MREMAP_DONTUNMAP))
+        error = leave_source(edit, r);
+    else if (!error && r->old_length)
         error = vma_edit_cut(edit, r->addr, r->addr + r->old_length);
     if (!error)
         error = vma_edit_place(edit, vma);
@@ -151,8 +167,9 @@ static int edit_for_move(struct vma_edit *edit, const struct remap *r)
  */
 static void move_pages(const struct remap *r, struct vma *placed)
 {
-    struct vma *old = r->vma;
-    if (keeps_old(r))
+    struct vma *old = keeps_old(r) ? vma_find(r->mm, r->addr) : r->vma;
+    bool is_other = keeps_old(r) && old != placed;
+    if (is_other)
         rwsem_write_lock(&old->lock);
     if (vma_owns_anon(old))
         (void)atomic_change(&placed->anon_name, 0, old->anon_name);
@@ -165,22 +182,8 @@ static void move_pages(const struct remap *r, struct vma *placed)
         WRITE_ONCE(old->anon_name, 0);
         old->anon_is_inherited = false;
     }
-    if (keeps_old(r))
+    if (is_other)
         rwsem_write_unlock(&old->lock);
-}
-
-/* What stays behind empty is no longer locked. Where there is no memory for that, it is. */
-static void unlock_old(const struct remap *r, struct list *dead)
-{
-    struct vma_edit edit;
-    struct vma *old = vma_find(r->mm, r->addr);
-    if (!(r->flags & MREMAP_DONTUNMAP) || !(old->flags & VMA_LOCKED))
-        return;
-    vma_edit_begin(&edit, r->mm);
-    if (vma_edit_change(&edit, old, old->start, old->end, old->prot,
-                        old->flags & ~(VMA_LOCKED | VMA_LOCKONFAULT)) == 0)
-        (void)!vma_edit_commit(&edit);
-    vma_edit_close(&edit, dead);
 }
 
 static s64 move_area(struct remap *r, struct list *dead)
@@ -205,8 +208,6 @@ static s64 move_area(struct remap *r, struct list *dead)
         mm_free_tables(r->mm, r->target, r->target + r->new_length);
     else if (!keeps_old(r))
         mm_free_tables(r->mm, r->addr, r->addr + r->old_length);
-    else
-        unlock_old(r, dead);
     return error ? error : (s64)r->target;
 }
 
@@ -270,6 +271,8 @@ static s64 move_to_target(struct remap *r, struct list *dead)
         return error;
     if (r->old_length > r->new_length && !mm_is_user_range(r->addr, r->old_length))
         error = -EINVAL;
+    else if ((r->flags & MREMAP_FIXED) && r->addr - r->target < r->new_length)
+        error = -EFAULT; /* a source of no length has gone with the target */
     s64 result = error ? error : move_checked(r, dead);
     if (result >= 0)
         return result;

@@ -111,6 +111,7 @@ void vma_edit_begin(struct vma_edit *edit, struct mm *mm)
     ASSERT(rwsem_is_write_locked_by_me(&mm->mmap_lock));
     edit->mm = mm;
     edit->held = NULL;
+    edit->apart = NULL;
     edit->change = (struct vma_sums){0};
     edit->is_committed = false;
     list_init(&edit->removed);
@@ -249,11 +250,12 @@ static void find_partners(struct vma_edit *edit, const struct vma *vma, struct v
 
     *below = *above = NULL;
     if (range_txn_prev(&edit->txn, vma->start, &entry) && entry.end == vma->start &&
-        vma_is_continued(entry.item, vma) && name_fits(name, entry.item))
+        entry.item != edit->apart && vma_is_continued(entry.item, vma) &&
+        name_fits(name, entry.item))
         *below = entry.item;
     if (range_txn_next(&edit->txn, vma->end, &entry) && entry.start == vma->end &&
-        vma_is_continued(vma, entry.item) && name_fits(name, entry.item) &&
-        (!*below || names_agree(*below, entry.item)))
+        entry.item != edit->apart && vma_is_continued(vma, entry.item) &&
+        name_fits(name, entry.item) && (!*below || names_agree(*below, entry.item)))
         *above = entry.item;
 }
 
@@ -309,6 +311,17 @@ int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, 
     changed->prot = prot;
     changed->flags = flags | VMA_FRESH;
     return vma_edit_place(edit, changed);
+}
+
+int vma_edit_set_apart(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 flags)
+{
+    int error = take_out_middle(edit, vma, start, end);
+    struct vma *piece = error ? NULL : new_piece(edit, vma, start, end);
+    if (!piece)
+        return -ENOMEM;
+    piece->flags = flags | VMA_FRESH;
+    edit->apart = piece;
+    return insert(edit, piece);
 }
 
 int vma_edit_copy(struct vma_edit *edit, const struct vma *vma)

@@ -38,7 +38,8 @@ struct vma_edit {
     struct list dropped; /* fresh ones merged away again */
     struct vma *
         held; /* its lock is held exclusive from commit to close: its range is still being worked on */
-    struct vma_sums change; /* what comes less what goes */
+    const struct vma *apart; /* never becomes one with another area */
+    struct vma_sums change;  /* what comes less what goes */
     bool is_committed;
 };
 
@@ -57,6 +58,9 @@ MUST_CHECK int vma_edit_place(struct vma_edit *edit, struct vma *vma);
 /* Gives [start, end), a part of `vma` or all of it, other protection and flags. => 0, -ENOMEM, -EINVAL as vma_edit_cut */
 MUST_CHECK int vma_edit_change(struct vma_edit *edit, struct vma *vma, u64 start, u64 end, u32 prot,
                                u32 flags);
+/* The same with other flags alone, and as an area of its own, whatever lies beside it. => 0, -ENOMEM */
+MUST_CHECK int vma_edit_set_apart(struct vma_edit *edit, struct vma *vma, u64 start, u64 end,
+                                  u32 flags);
 /* For fork: a VMA of another space, whole, without merging: to the empty tree of edit->mm. => 0, -ENOMEM */
 MUST_CHECK int vma_edit_copy(struct vma_edit *edit, const struct vma *vma);
 /*

@@ -190,6 +190,42 @@ KTEST(mremap, dontunmap_leaves_an_empty_area)
     test_mm_leave();
 }
 
+KTEST(mremap, dontunmap_leaves_an_area_of_its_own)
+{
+    KASSERT(enter());
+    /* Both could be one area: they are as new, and one goes on with the other. */
+    map_anon(0, 4, RW);
+    KEXPECT_EQ(remap(2, 2, 2, MOVE_TO | MREMAP_DONTUNMAP, PAGE(4)), PAGE(4));
+    expect_areas("[0,4)rw-p0 [4,6)rw-p0");
+    KEXPECT_EQ(mm_munmap(mm, PAGE(0), BYTES(8)), 0);
+    /* What was locked is so at its new place alone. */
+    map_anon(0, 4, RW);
+    KEXPECT_EQ(mm_mlock(mm, PAGE(0), BYTES(4), false), 0);
+    KEXPECT_EQ(remap(1, 2, 2, MOVE_TO | MREMAP_DONTUNMAP, PAGE(20)), PAGE(20));
+    expect_areas("[0,1)rw-p0 [1,3)rw-p0 [3,4)rw-p0 [20,22)rw-p0");
+    KEXPECT_EQ(mm->locked_pages, 4);
+    KEXPECT(!(vma_find(mm, PAGE(1))->flags & VMA_LOCKED));
+    KEXPECT(vma_find(mm, PAGE(20))->flags & VMA_LOCKED);
+    test_mm_leave();
+}
+
+KTEST(mremap, a_call_that_fails_at_its_source_has_unmapped_its_target)
+{
+    KASSERT(enter());
+    map_anon(0, 2, RW);
+    map_anon(2, 2, PROT_READ);
+    map_anon(20, 8, RW);
+    KEXPECT_EQ(remap(0, 4, 4, MOVE_TO, PAGE(21)), -EFAULT); /* two areas */
+    expect_areas("[0,2)rw-p0 [2,4)r--p0 [20,21)rw-p0 [25,28)rw-p0");
+    KEXPECT_EQ(remap(0, 0, 1, MOVE_TO, PAGE(27)), -EINVAL);
+    expect_areas("[0,2)rw-p0 [2,4)r--p0 [20,21)rw-p0 [25,27)rw-p0");
+    KEXPECT_EQ(remap(0, 0, 1, MOVE_TO, PAGE(0)), -EFAULT);
+    expect_areas("[1,2)rw-p0 [2,4)r--p0 [20,21)rw-p0 [25,27)rw-p0");
+    KEXPECT_EQ(remap(100, 1, 1, MOVE_TO, PAGE(25)), -EFAULT); /* nothing there: not even begun */
+    expect_areas("[1,2)rw-p0 [2,4)r--p0 [20,21)rw-p0 [25,27)rw-p0");
+    test_mm_leave();
+}
+
 KTEST(mremap, pages_shared_by_fork_move_in_one_space_only)
 {
     struct mm *child;
@@ -313,6 +349,24 @@ KTEST(mlock, locked_pages_are_there_and_writing_them_is_no_fault)
     KEXPECT_EQ(mm_munlock(mm, PAGE(0), BYTES(4)), 0);
     KEXPECT_EQ(mm_madvise(mm, PAGE(1), BYTES(1), MADV_DONTNEED), 0);
     test_mm_leave();
+}
+
+KTEST(mlock, a_page_that_cannot_be_read_is_efault_and_one_behind_the_end_enomem)
+{
+    struct memory_file f;
+    KASSERT(enter());
+    memory_file_init(&f, 4, true, true);
+    f.bad_index = 2;
+    KEXPECT_EQ(mm_mmap(mm, PAGE(0), BYTES(6), PROT_READ, MAP_SHARED | MAP_FIXED, &f.file, 0),
+               PAGE(0));
+    KEXPECT_EQ(mm_mlock(mm, PAGE(0), BYTES(2), true), 0);
+    u64 reads = f.pages_read;
+    KEXPECT_EQ(mm_mlock(mm, PAGE(2), BYTES(1), true), -EFAULT);
+    KEXPECT(f.pages_read - reads <= 2 * 4); /* a window, and the page by itself */
+    KEXPECT_EQ(mm_mlock(mm, PAGE(4), BYTES(1), true), -ENOMEM);
+    KEXPECT_EQ(mm_mlock(mm, PAGE(2), BYTES(4), false), 0);
+    test_mm_leave();
+    memory_file_destroy(&f);
 }
 
 KTEST(mlock, on_fault_reads_nothing_in)
