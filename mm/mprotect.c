@@ -30,7 +30,19 @@ static u32 flags_for(const struct vma *vma, u32 prot)
     return (prot & PROT_WRITE) || may_have_pages ? vma->flags : vma->flags & ~VMA_ACCOUNT;
 }
 
-static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct list *dead)
+/* A locked private area that becomes writable has its own pages at once. */
+static bool wants_pages(const struct vma *vma, u32 prot)
+{
+    return (prot & PROT_WRITE) && !(vma->prot & PROT_WRITE) && !(vma->flags & VMA_SHARED) &&
+           (vma->flags & (VMA_LOCKED | VMA_LOCKONFAULT)) == VMA_LOCKED;
+}
+
+/*
+ * *populates: the caller has to bring pages in when it has let mmap_lock go. They have their name
+ * now, since it tells which areas of the rest of the range are one with this one.
+ */
+static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct list *dead,
+                        bool *populates)
 {
     struct vma_edit edit;
 
@@ -44,6 +56,10 @@ static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct li
         error = vma_edit_commit(&edit);
     if (!error)
         mm_protect_range(edit.held, start, end);
+    if (!error && wants_pages(vma, prot)) {
+        vma_name_anon(edit.held);
+        *populates = true;
+    }
     vma_edit_close(&edit, dead);
     return error;
 }
@@ -60,13 +76,6 @@ static int stretch_to_area_start(struct mm *mm, u64 *start, u64 end, u32 prot)
     return vma->flags & VMA_GROWSDOWN ? 0 : -EINVAL;
 }
 
-/* A locked private area that becomes writable has its own pages at once. */
-static bool wants_pages(const struct vma *vma, u32 prot)
-{
-    return (prot & PROT_WRITE) && !(vma->prot & PROT_WRITE) && (vma->flags & VMA_LOCKED) &&
-           !(vma->flags & VMA_SHARED);
-}
-
 static int protect_locked(struct mm *mm, u64 start, u64 end, u32 prot, struct list *dead,
                           bool *populates)
 {
@@ -78,8 +87,7 @@ static int protect_locked(struct mm *mm, u64 start, u64 end, u32 prot, struct li
         if (!vma)
             return -ENOMEM;
         u64 part_end = MIN(vma->end, end);
-        *populates |= wants_pages(vma, prot);
-        error = protect_part(vma, start, part_end, prot & PROT_ALL, dead);
+        error = protect_part(vma, start, part_end, prot & PROT_ALL, dead, populates);
         start = part_end;
     }
     return error;
