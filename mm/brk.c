@@ -18,7 +18,7 @@ static int grow_heap(struct mm *mm, u64 start, u64 end, struct list *dead)
         return -ENOMEM;
     vma_edit_begin(&edit, mm);
     struct vma *vma = vma_edit_new(&edit, start, end, PROT_READ | PROT_WRITE,
-                                   VMA_HEAP | VMA_ACCOUNT | mm_future_lock_flags(mm), NULL, 0);
+                                   VMA_ACCOUNT | mm_future_lock_flags(mm), NULL, 0);
     int error = vma ? vma_edit_place(&edit, vma) : -ENOMEM;
     if (!error)
         error = vma_edit_commit(&edit);
@@ -32,8 +32,12 @@ static int move_break(struct mm *mm, u64 new_end, struct list *dead)
         new_end - mm->brk_start > mm->limit_brk_bytes)
         return -ENOMEM;
     u64 old_top = ALIGN_UP(mm->brk_end, PAGE_SIZE), new_top = ALIGN_UP(new_end, PAGE_SIZE);
-    if (new_top < old_top)
+    if (new_top < old_top) {
+        const struct vma *first = vma_find_from(mm, new_top);
+        if (!first || first->start >= old_top)
+            return -ENOMEM; /* all that the break would leave is unmapped: it stays, as on Linux */
         return mm_unmap_locked(mm, new_top, old_top, dead);
+    }
     return new_top > old_top ? grow_heap(mm, old_top, new_top, dead) : 0;
 }
 

@@ -202,9 +202,19 @@ static enum fault_result map_private_copy(struct fault *f, struct page *page)
     return fault_install_anon(f, copy, 0, FAULT_REASON_COW);
 }
 
+/* The area is to own a page: it counts as one that does from here on, as on Linux, even if the file has none to copy. */
+static void name_area(struct fault *f)
+{
+    pt_lock(&f->mm->space);
+    vma_name_anon(f->vma);
+    pt_unlock(&f->mm->space);
+}
+
 enum fault_result fault_file(struct fault *f)
 {
     struct page *page;
+    if (f->access == FAULT_WRITE && !(f->vma->flags & VMA_SHARED) && !vma_owns_anon(f->vma))
+        name_area(f);
     if (f->pgoff >= page_cache_size_pages(f->vma->file->cache))
         return FAULT_SIGBUS_ADRERR;
     if (f->access != FAULT_WRITE && fault_map_around(f)) {

@@ -27,7 +27,6 @@ enum vma_flag {
     VMA_SHARED = 1u << 0,
     VMA_GROWSDOWN = 1u << 1,
     VMA_STACK = 1u << 2,
-    VMA_HEAP = 1u << 3,
     VMA_SEQUENTIAL = 1u << 4, /* MADV_SEQUENTIAL */
     VMA_RANDOM = 1u << 5,     /* MADV_RANDOM */
     VMA_LOCKED = 1u << 6,

@@ -68,7 +68,7 @@ static void format_name(struct vma *vma, char *buf, size_t size)
     buf[0] = '\0';
     if (vma->file && vma->file->path)
         vma->file->path(vma->file, buf, size);
-    else if (!vma->file && (vma->flags & VMA_HEAP))
+    else if (!vma->file && vma->start < vma->mm->brk_end && vma->end > vma->mm->brk_start)
         format_to(buf, size, "[heap]");
     else if (!vma->file && is_stack(vma))
         format_to(buf, size, "[stack]");

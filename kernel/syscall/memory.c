@@ -22,16 +22,9 @@ static int open_shared_memory(const u64 *a, struct file **file)
     return error;
 }
 
-/* Is that what mm will say? It comes before everything else that can be wrong with a file. */
-static bool refuses_access(const struct file *file, const u64 *a)
-{
-    bool writes = (a[3] & MAP_SHARED) && (a[2] & PROT_WRITE); /* MAP_SHARED_VALIDATE, too */
-    return !file->mapped.can_read || (writes && !file->mapped.can_write);
-}
-
 /*
  * What stands behind a mapping. *file NULL: nothing (private memory); *offset becomes 0 where it has no meaning (it has one in huge pages).
- * => 0 with a reference; -EBADF, -ENODEV, -ENOMEM, -ENOSPC
+ * => 0 with a reference; -EBADF, -ENOMEM, -ENOSPC
  */
 static int open_behind(const u64 *a, struct file **file, u64 *offset)
 {
@@ -40,12 +33,9 @@ static int open_behind(const u64 *a, struct file **file, u64 *offset)
         *file = syscall_file(a[4]);
         if (!*file)
             return -EBADF;
-        if ((*file)->ops->can_map || refuses_access(*file, a))
-            return 0;
-        bool maps_anonymous = (*file)->ops->maps_anonymous;
+        if (!(*file)->ops->maps_anonymous || !(*file)->mapped.can_read)
+            return 0; /* what cannot be mapped is refused by mm, after the place */
         file_put(*file);
-        if (!maps_anonymous)
-            return -ENODEV;
     }
     if (!(a[3] & MAP_HUGETLB))
         *offset = 0;
