@@ -9,10 +9,15 @@
  * found again by faults. So no entry of a file's page is ever missing at both addresses while truncation or reclaim
  * walks the file's list of areas.
  *
- * Tables for the new range are made before the edit, since nothing can fail behind it. They stay: mmap_lock is held
- * exclusive, so no fault comes between, and nobody else frees tables.
+ * Private copies of a file's pages move, too, and truncation looks for them in the ranges of the areas on the file's list, where
+ * what has left the tree still is. So an area that lay at the target is disowned before other pages come there, and the file of the
+ * moved area sees its copies at the old place or at the new one, never between.
+ *
+ * Tables for the new range are made before the edit, since nothing can fail behind it. They stay: nobody frees tables without
+ * mmap_lock, which is held exclusive.
  */
 #include "kernel/log/log.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "mm/core/tlb.h"
 #include "mm/huge.h"
@@ -161,22 +166,50 @@ static int edit_for_move(struct vma_edit *edit, const struct remap *r)
     return error ? error : vma_edit_commit(edit);
 }
 
+/* What lies there from now on is not theirs. The moved area itself is disowned when its copies have gone. */
+static void disown_removed(const struct vma_edit *edit, const struct vma *moved)
+{
+    struct vma *vma;
+    list_for_each (vma, &edit->removed, edit_link) {
+        if (!vma->file || vma == moved)
+            continue;
+        mutex_lock(&vma->file->cache->map_lock);
+        WRITE_ONCE(vma->anon_name, 0);
+        mutex_unlock(&vma->file->cache->map_lock);
+    }
+}
+
+static void move_small_pages(const struct remap *r)
+{
+    struct mutex *map_lock = r->vma->file ? &r->vma->file->cache->map_lock : NULL;
+
+    if (map_lock)
+        mutex_lock(map_lock);
+    move_entries(r);
+    if (r->vma->flags & VMA_DETACHED)
+        WRITE_ONCE(r->vma->anon_name, 0);
+    if (map_lock)
+        mutex_unlock(map_lock);
+}
+
 /*
  * The area that stays is locked as faults lock it; one that has left the tree has been waited for.
  * An area that stays and has lost all its pages is as new.
  */
-static void move_pages(const struct remap *r, struct vma *placed)
+static void move_pages(const struct remap *r, const struct vma_edit *edit)
 {
+    struct vma *placed = edit->held;
     struct vma *old = keeps_old(r) ? vma_find(r->mm, r->addr) : r->vma;
     bool is_other = keeps_old(r) && old != placed;
     if (is_other)
         rwsem_write_lock(&old->lock);
     if (vma_owns_anon(old))
         (void)atomic_change(&placed->anon_name, 0, old->anon_name);
+    disown_removed(edit, r->vma);
     if (vma_is_huge(placed))
         huge_move(r->mm, r->addr, r->move_length, r->target);
     else
-        move_entries(r);
+        move_small_pages(r);
     if ((r->flags & MREMAP_DONTUNMAP) && old->start == r->addr &&
         old->end == r->addr + r->old_length) {
         WRITE_ONCE(old->anon_name, 0);
@@ -198,7 +231,8 @@ static s64 move_area(struct remap *r, struct list *dead)
         error = edit_for_move(&edit, r);
         if (!error) {
             mm_zap_range(r->mm, r->target, r->target + r->new_length);
-            move_pages(r, edit.held);
+            move_pages(r, &edit);
+            SYNC_POINT(mremap_pages_moved);
             if (!keeps_old(r))
                 mm_zap_range(r->mm, r->addr, r->addr + r->old_length);
         }

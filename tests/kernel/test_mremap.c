@@ -1,11 +1,13 @@
 /*
  * mremap, msync and the mlock family: results, areas and contents as on Linux, counts exact, nothing lost on an error.
  */
+#include "kernel/sched/sync_point.h"
 #include "kernel/sched/task.h"
 #include "lib/string.h"
 #include "mm/fork.h"
 #include "mm/reclaim.h"
 #include "mm/user_memory.h"
+#include "tests/kernel/fault_rig.h"
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/test_mm.h"
 
@@ -435,4 +437,125 @@ KTEST(mlock, all_covers_what_is_there_and_what_will_be)
     KEXPECT_EQ(mm->rss_anon, 4);
     KEXPECT_EQ(mm_madvise(mm, PAGE(0), BYTES(2), MADV_DONTNEED), 0);
     test_mm_leave();
+}
+
+/* ---- A move that another thread comes between ---- */
+
+static int peek_in(struct mm *space, u64 addr)
+{
+    test_mm_attach(space);
+    int byte = user_peek(addr);
+    test_mm_attach(NULL);
+    return byte;
+}
+
+static void poke_in(struct mm *space, u64 addr, u8 byte)
+{
+    test_mm_attach(space);
+    KEXPECT_EQ(user_poke(addr, byte), 0);
+    test_mm_attach(NULL);
+}
+
+/* The two pages at addr to page `argument` of the rig; `write`: the old area stays. */
+static void act_move(struct actor *actor)
+{
+    actor->result =
+        mm_mremap(actor->rig->mm, actor->addr, BYTES(2), BYTES(2),
+                  MOVE_TO | (actor->write ? MREMAP_DONTUNMAP : 0), rig_addr(actor->argument));
+}
+
+static void truncate_while_moved(struct fault_rig *rig, struct actor *mover, u64 file_bytes)
+{
+    struct actor truncater = {.argument = file_bytes};
+    sync_point_arm("mremap_pages_moved", NULL);
+    actor_start(mover, rig, act_move);
+    sync_point_wait_parked("mremap_pages_moved");
+    actor_start(&truncater, rig, act_truncate);
+    KEXPECT(actor_settle(&truncater));
+    sync_point_release("mremap_pages_moved");
+    actor_join(mover);
+    actor_join(&truncater);
+    KEXPECT_EQ(mover->result, (s64)rig_addr(mover->argument));
+}
+
+/*
+ * mremap                                truncation of the file
+ * anonymous pages come to where a
+ * private mapping of the file lay
+ *                                       finds that area on the file's list
+ * takes it off
+ */
+KTEST(mremap, a_truncation_leaves_alone_what_came_in_the_place_of_the_file)
+{
+    struct fault_rig rig;
+    struct actor mover = {.addr = BASE, .argument = 2};
+    if (KEXPECT(rig_init(&rig, 16, RW, MAP_PRIVATE))) {
+        KEXPECT_EQ(mm_mmap(rig.mm, BASE, BYTES(2), RW, ANON | MAP_FIXED, NULL, 0), BASE);
+        poke_in(rig.mm, PAGE(0), 1);
+        poke_in(rig.mm, PAGE(1), 2);
+        poke_in(rig.mm, rig_addr(3), 3);
+        truncate_while_moved(&rig, &mover, 0);
+        KEXPECT_EQ(peek_in(rig.mm, rig_addr(2)), 1);
+        KEXPECT_EQ(peek_in(rig.mm, rig_addr(3)), 2);
+    }
+    rig_end(&rig);
+}
+
+/* Page 0's copy lies where page 6 lay, in what was the same area. Pages from 4 on go; page 0 does not. */
+KTEST(mremap, a_truncation_finds_copies_by_the_page_they_are_of)
+{
+    struct fault_rig rig;
+    struct actor mover = {.addr = rig_addr(0), .argument = 6};
+    if (KEXPECT(rig_init(&rig, 16, RW, MAP_PRIVATE))) {
+        poke_in(rig.mm, rig_addr(0), 1);
+        poke_in(rig.mm, rig_addr(5), 5);
+        truncate_while_moved(&rig, &mover, BYTES(4));
+        KEXPECT_EQ(peek_in(rig.mm, rig_addr(6)), 1);
+        KEXPECT_EQ(peek_in(rig.mm, rig_addr(5)), -EFAULT);
+    }
+    rig_end(&rig);
+}
+
+/* A copy that was moved beyond the new end is found at its new place. */
+KTEST(mremap, a_truncation_finds_copies_where_they_were_moved)
+{
+    struct fault_rig rig;
+    struct actor mover = {.addr = rig_addr(10), .argument = 20};
+    if (KEXPECT(rig_init(&rig, 16, RW, MAP_PRIVATE))) {
+        poke_in(rig.mm, rig_addr(10), 1);
+        truncate_while_moved(&rig, &mover, BYTES(4));
+        KEXPECT_EQ(peek_in(rig.mm, rig_addr(20)), -EFAULT);
+        KEXPECT_EQ(rig.mm->rss_anon, 0);
+    }
+    rig_end(&rig);
+}
+
+/*
+ * The old area stays, and the target is a part of it: what stays is a piece, new in the tree, and
+ * not locked yet when a thread stores into it for the first time. Its page may move; then the area
+ * at the target owns it, or a fork would forget it.
+ */
+FAULT_TEST(mremap, a_store_into_the_piece_that_stays_is_not_lost_in_a_fork)
+{
+    struct fault_rig rig;
+    struct actor mover = {.addr = rig_addr(0), .argument = 6, .write = true};
+    struct actor store = {.addr = rig_addr(0), .argument = 1, .write = true};
+    struct mm *child;
+    if (KEXPECT(rig_init(&rig, 16, RW, MAP_PRIVATE))) {
+        sync_point_arm("vma_edit_committed", NULL);
+        actor_start(&mover, &rig, act_move);
+        sync_point_wait_parked("vma_edit_committed");
+        actor_start(&store, &rig, act_touch);
+        bool is_through = actor_settle(&store);
+        KEXPECT_EQ(is_through, strcmp(rig_fault_lock(), "vma") == 0);
+        sync_point_release("vma_edit_committed");
+        actor_join(&mover);
+        actor_join(&store);
+        KEXPECT_EQ(peek_in(rig.mm, rig_addr(is_through ? 6 : 0)), 1);
+        if (KEXPECT_EQ(mm_fork(rig.mm, &child), 0)) {
+            KEXPECT_EQ(peek_in(child, rig_addr(is_through ? 6 : 0)), 1);
+            mm_put(child);
+        }
+    }
+    rig_end(&rig);
 }
