@@ -88,9 +88,9 @@ bool fault_map_around(struct fault *f)
         stored = map_cached(f, first, last, ptep - (f->pgoff - first));
         hit = *ptep != 0;
     }
-    pt_unlock(&f->mm->space);
-    if (stored)
+    if (stored) /* before anybody can take them away, and count them down */
         atomic_add(&f->mm->rss_file, stored);
+    pt_unlock(&f->mm->space);
     if (stored > hit)
         account_mapped_around(stored - hit);
     return hit;

@@ -103,9 +103,9 @@ static u64 share_table(struct fork_work *work, u64 addr, u64 end)
         return 0;
     pt_lock(space);
     u64 next = mm_walk_table(space, addr, end, share_entry, work);
-    pt_unlock(space);
     atomic_add(&work->child->rss_anon, work->shared_pages);
     work->shared_pages = 0;
+    pt_unlock(space);
     return next;
 }
 
