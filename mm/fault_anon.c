@@ -52,10 +52,11 @@ enum fault_result fault_install_anon(struct fault *f, struct page *page, pte_t e
         page_set(page, PAGE_ANON | PAGE_UPTODATE);
         atomic_add(&page->mapcount, 1);
         atomic_add(&f->mm->rss_anon, 1);
+        /* First: a truncation that does not find the old page mapped any more looks here for the copy. */
+        vma_name_anon(f->vma);
         pte_t old = atomic_exchange(ptep, page_phys(page) | vma_pte_bits(f->vma, true));
         if (old)
             forget_old_entry(f, old, &batch);
-        vma_name_anon(f->vma);
         installed = true;
     }
     pt_unlock(&f->mm->space);

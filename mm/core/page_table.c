@@ -37,7 +37,7 @@ static bool points_at_table(pte_t entry)
     return (entry & (PTE_PRESENT | PTE_LARGE)) == PTE_PRESENT;
 }
 
-/* The way down where all tables are there, without a loop: every fault goes it, perhaps without the lock. NULL: one is missing. */
+/* The way down where all tables are there, without a loop: every fault goes it. NULL: one is missing. */
 static inline pte_t *find_entry(phys_t root, u64 addr)
 {
     _Static_assert(PT_LEVELS == 4, "three steps down");
