@@ -284,7 +284,7 @@ static void on_step(struct streams *t, struct stream *s, const struct access *a,
         return;
     }
     s->size = MAX((s64)s->size, plan->own_pages);
-    s->edge = s->stride > 0 ? a->page : a->page + a->n - 1;
+    s->edge = s->stride > 0 ? a->page : a->page + plan->own_pages - 1;
     extend_dense(s, plan, s->stride > 0 ? a->last + 1 : a->first - 1);
 }
 
@@ -301,7 +301,7 @@ static void on_dropped(struct stream *s, const struct access *a, struct plan *pl
     }
     if (s->stride == 0)
         s->stride = 1;
-    s->edge = s->stride > 0 ? a->page : a->page + a->n - 1;
+    s->edge = s->stride > 0 ? a->page : a->page + plan->own_pages - 1;
     extend_dense(s, plan, s->stride > 0 ? a->page + s->size / 2 : a->page - s->size / 2);
 }
 

@@ -64,6 +64,21 @@ KTEST(readahead_stream, backward_by_touch_and_by_read)
     end();
 }
 
+/* More than a window may have: its first pages are what the reader waits for. */
+KTEST(readahead_stream, backward_in_reads_larger_than_a_window)
+{
+    if (!begin(16))
+        return;
+    stage.rig.file->cache.max_request_pages = 4;
+    stage_read(400, 20);
+    stage_forget_windows();
+    stage_read(380, 20);
+    stage_expect("@380:(380,8)*(388,8)*(396,4)*");
+    stage_read(360, 20);
+    stage_expect("@360:(360,8)*(368,8)*(376,4)*");
+    end();
+}
+
 KTEST(readahead_stream, interleaved_reads_each_as_if_alone)
 {
     if (!begin(128))
