@@ -48,10 +48,17 @@ class Session:
         return int(match.group(1), 0)
 
 
-def run_session(folder, program, steps, append=""):
+def tried(command):
+    """A command that may fail: its message, after `refused: `, and the session goes on."""
+    return (f"python\ntry:\n    gdb.execute({command!r})\n"
+            "except gdb.error as error:\n    print('refused:', error)\nend")
+
+
+def run_session(folder, program, steps, append="", options=()):
     """
     Boots the debug kernel for a program of the image and runs gdb commands.
-      steps  (name, [commands]) in order
+      steps    (name, [commands]) in order
+      options  further ones of tools/qemu
     """
     sock, script = folder / "gdb", folder / "commands"
     lines = [f"target remote {sock}"]
@@ -61,7 +68,7 @@ def run_session(folder, program, steps, append=""):
     qemu = subprocess.Popen(
         [sys.executable, ROOT / "tools" / "qemu", "--debug", f"--gdb={sock}",
          "--disk", BUILD / "small.img", "--log", folder / "log", "--timeout", "120",
-         "--append", append, "--", *program],
+         "--append", append, *options, *(["--", *program] if program else [])],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         end = time.monotonic() + START_LIMIT_S
