@@ -378,10 +378,18 @@ void sched_init_cpu(void)
     this_cpu()->current = idle;
 }
 
+static u32 current_pid(void)
+{
+    struct task *task = task_current();
+
+    return task ? task->pid : 0;
+}
+
 void sched_init(void)
 {
     sched_init_cpu();
     lockorder_set_task_list(held_by_current);
+    trace_set_pid_source(current_pid);
     irq_register_fixed(IPI_VECTOR_RESCHEDULE, "reschedule", reschedule_interrupt, NULL);
     trap_set_user_exit(sched_account_user_exit);
     sched_report_init();
