@@ -293,6 +293,21 @@ def test_a_request_held_by_the_gate(tmp_path):
     assert int(match.group(1)) == SECTORS * int(match.group(2))
 
 
+def test_an_entry_of_two_megabytes(tmp_path):
+    session = run_session(tmp_path, ["/tests/hugemap"], [
+        ("load", [LOAD[0], "hbreak fault_huge", "continue", "delete", "fl fault", "fl pte f->addr",
+                  "hbreak account_fault_end", "continue", 'printf "addr = %#lx\\n", f->addr']),
+        ("pte", ["fl pte f->addr", "fl page 'f->addr + 4096 * 3'"])], append="vm.nr_hugepages=8")
+    assert re.search(r"VMA +600000000000-\w+ rw-p .* /anon_hugepage \(deleted\)$", session.text("load"),
+                     re.MULTILINE), session.output
+    assert re.search(r"PML4 \[192\]  0x0{16}  not present$", session.text("load"), re.MULTILINE)
+    match = re.search(r"PD   \[ +\d+\]  0x[0-9a-f]{16}  present, writable, user, no execute "
+                      r"-> 2 MiB at frame (\d+)\nframe (\d+) at ", session.text("pte"))
+    assert match, session.output
+    assert int(match.group(1)) % 512 == 0
+    assert int(match.group(2)) == int(match.group(1)) + 3
+
+
 def test_bits_of_entries_are_those_of_the_header():
     """tools/gdb/fl/memory.py has the numbers of mm/core/page_table.h."""
     header = (ROOT / "mm/core/page_table.h").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from .memory import find_vma, maps_line, pfn_of
 from .tasks import find_task, title, wait_text
 
 FLAG_USER = 1
+VMA_HUGETLB = 1 << 20
 
 
 def attempt_text(fault):
@@ -72,7 +73,7 @@ def say_fault(task, fault):
     say(f"  lock       {lock_text(fault)}")
     say(f"  retries    {int(fault['retries'])}")
     say(f"  so far     {history_text(fault)}")
-    if vma is not None and int(vma["file"]):
+    if vma is not None and int(vma["file"]) and not int(vma["flags"]) & VMA_HUGETLB:
         say_page(vma, addr)
     waits = wait_text(task)
     if waits:

@@ -18,6 +18,8 @@ def file_of_mapped(mapped):
 
 
 def mapped_path(mapped):
+    if int(mapped["path"]) == int(static("show_path", "mm/huge_file.c").address):
+        return "/anon_hugepage (deleted)"
     file = file_of_mapped(mapped)
     return array_text(file["path"]) if file else f"file at {int(mapped.address):#x}"
 
@@ -117,6 +119,8 @@ def find_cached(cache, wanted):
 def page_letter(page):
     """One letter for a page: what matters most of it."""
     flags = page_words(page).split(", ")
+    if "locked" in flags and "readahead" in flags:
+        return "l"
     for word, letter in (("error", "E"), ("locked", "L"), ("writeback", "W"), ("dirty", "D"),
                          ("readahead", "R")):
         if word in flags:
@@ -146,6 +150,22 @@ def map_lines(letters, n_pages):
     return lines
 
 
+def notable_lines(pages, letters):
+    """One line for each run of like pages that are locked, marked, failed or dirty."""
+    runs = []
+    for index in sorted(pages):
+        if letters[index] not in "lLREDW?":
+            continue
+        text = (f"{page_words(pages[index])}; refs {int(pages[index]['refs'])}, "
+                f"mapcount {int(pages[index]['mapcount'])}")
+        if runs and runs[-1][1] == index - 1 and runs[-1][2] == text:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index, text])
+    return [f"  page {first}: {text}" if first == last else f"  pages {first} to {last}: {text}"
+            for first, last, text in runs[:MAX_LINES]]
+
+
 @command("cache")
 def cache_command(words):
     """Show which pages of a file are in memory.
@@ -168,11 +188,9 @@ def cache_command(words):
     for line in map_lines(letters, n_pages):
         say(line)
     say("  . absent  u up to date  M mapped  R marked for readahead  L locked: being read"
-        "  E failed  D dirty  W being written")
-    notable = [index for index in pages if letters[index] in "LREDW?"]
-    for index in notable[:PER_LINE]:
-        say(f"  page {index}: {page_words(pages[index])}; refs {int(pages[index]['refs'])}, "
-            f"mapcount {int(pages[index]['mapcount'])}")
+        "  l both  E failed  D dirty  W being written")
+    for line in notable_lines(pages, letters):
+        say(line)
 
 
 # ---- Readahead ---------------------------------------------------------------------------------

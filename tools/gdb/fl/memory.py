@@ -66,7 +66,8 @@ def pte(words):
     """Walk the page tables to an address.
     fl pte ADDR [TASK]
     The walk through the page tables to ADDR, level by level, the bits in
-    words. Without TASK in the space of the current task."""
+    words. Without TASK in the space of the current task. ADDR may be an expression, in quotes where
+    it has spaces."""
     if not 1 <= len(words) <= 2:
         usage("fl pte ADDR [TASK]")
     addr = number(words[0]) & (1 << 64) - 1
