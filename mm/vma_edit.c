@@ -23,8 +23,10 @@
  *   mmap_lock is let go
  *   files are put, memory is freed        a file's last reference may take inode->rwlock
  *
- * Old and new VMAs are on the list together for a moment. Whoever walks it compares the entry with
- * the page, so meeting an address twice does no harm.
+ * Old and new VMAs are on the list together for a moment. Whoever looks for a file's page compares
+ * the entry with it, so meeting an address twice does no harm. A truncation takes private copies, too,
+ * which it knows by nothing but the area that owns them: so nothing may be mapped where an old VMA lay
+ * before it has left the list, or owns nothing any more (mm/mremap.c).
  */
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
