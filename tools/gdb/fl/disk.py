@@ -1,5 +1,7 @@
 """Requests: fl disk."""
 
+import gdb
+
 from .core import MAX_ITEMS, array_text, command, flags_text, list_of, say, seconds, static
 
 SECTOR_BYTES = 512
@@ -9,17 +11,25 @@ def devices():
     return list_of(static("registry", "drivers/block/block.c"), "struct block_device", "all_link")
 
 
+def gate_of(device):
+    """The device's gate, or None. Its struct is gate.c's own, and tests have others of the name."""
+    if not int(device["gate"]):
+        return None
+    own = gdb.lookup_global_symbol("gate_free").type.fields()[0].type
+    return device["gate"].cast(own).dereference()
+
+
 def requests(device):
     """(state, request) for each request that is under way, oldest first in each state."""
-    gate = device["gate"]
-    if int(gate):
+    gate = gate_of(device)
+    if gate is not None:
         for request in list_of(gate["held"], "struct block_request", "link"):
             yield "held by the gate", request
     for request in list_of(device["pending"], "struct block_request", "link"):
         yield "waits for the driver", request
     for request in list_of(device["queue"]["issued"], "struct block_request", "issued_link"):
         yield "with the driver", request
-    if int(gate):
+    if gate is not None:
         for request in list_of(gate["delayed"], "struct block_request", "link"):
             yield f"done by the driver, kept by the gate until {seconds(request['deliver_ns'])}", request
 
@@ -97,8 +107,8 @@ def disk(words):
         say(f"{array_text(device['name'])}: {int(device['sectors'])} sectors, "
             f"{int(stats['in_flight'])} in flight; {int(stats['requests'][0])} reads, "
             f"{int(stats['requests'][1])} writes, {int(stats['errors'])} failed so far")
-        gate = device["gate"]
-        if int(gate):
+        gate = gate_of(device)
+        if gate is not None:
             delay = gate["delay"]
             if int(delay["latency_ns"]) or int(delay["per_request_ns"]) or int(delay["bandwidth"]):
                 say(f"  the gate: latency {int(delay['latency_ns'])} ns, each request "
