@@ -11,6 +11,7 @@
  * somebody else), so the loop starts from nothing: only `struct fault`'s flags, and what is to be counted, survive.
  * The alternative is vm.fault_retry=recheck: take the lock again and go on, if the change counter says that no area of the
  * whole space has changed. It saves the lookup of the VMA, and nothing else: the page and the entry are looked up as always.
+ * It is one with vm.fault_lock=mmap only: a VMA's own lock is let go together with the last thing that keeps the VMA in memory.
  *
  * A fault that may let go for ever (`many`, `recheck`) can be starved by another program that drops its page each time.
  * `once` bounds the work: the second attempt keeps the lock.
