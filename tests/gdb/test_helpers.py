@@ -282,6 +282,19 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path):
     assert session.text("early").count("refused: ") >= 2, session.text("early")
 
 
+def test_the_backtrace_of_a_task_whose_space_is_not_loaded(tmp_path):
+    """A parent in wait4 while its child runs: down to the system call, and where the program was."""
+    session = run_session(tmp_path, ["/tests/forktree"], [
+        ("load", [LOAD[0], "fl user tests/user/forktree", "hbreak sys_exit_group", "continue"]),
+        ("parent", [tried("fl bt 1")])])
+    names = ["switch_to", "process_wait_child", "sys_wait4", "syscall_trap", "trap_syscall"]
+    assert [name for name in session.frames("parent") if name in names] == names, session.output
+    text = session.text("parent")
+    assert re.search(r"^The program is at __syscall_cp_c\+\d+\. This CPU has another address space "
+                     "loaded", text, re.MULTILINE), text
+    assert "<signal handler called>" in text and "refused" not in text, text
+
+
 def test_a_request_held_by_the_gate(tmp_path):
     """In a kernel test that holds requests: they are listed as held."""
     session = run_session(tmp_path, [], [

@@ -3,8 +3,8 @@
 import gdb
 from gdb.unwinder import Unwinder
 
-from .core import (Garbage, array_text, at, command, current_cpu, enum_text, format_text, list_of,
-                   say, static, symbol_at, text_of, usage)
+from .core import (KERNEL_HALF, MAX_ITEMS, Garbage, array_text, at, command, current_cpu, enum_text,
+                   format_text, list_of, say, static, symbol_at, text_of, usage)
 
 SAVED = ("r15", "r14", "r13", "r12", "rbx", "rbp", "rip")  # from saved_rsp up: context.S
 WORD = 8
@@ -136,16 +136,33 @@ SAVED_CONTEXT = SavedContext()
 gdb.unwinder.register_unwinder(None, SAVED_CONTEXT, replace=True)
 
 
-def saved_backtrace(task, options=""):
-    """What bt says from the task's saved context on."""
+def kernel_frames():
+    """How many frames from the innermost on are the kernel's, and where the next one is (0: none)."""
+    frame, n = gdb.newest_frame(), 0
+    while frame is not None and n < MAX_ITEMS:
+        if n and frame.pc() < KERNEL_HALF:
+            return n, frame.pc()
+        frame, n = frame.older(), n + 1
+    return n, 0
+
+
+def say_saved_backtrace(task):
+    """What bt says from the task's saved context on; its program's stack only where it is loaded."""
+    is_loaded = not int(task["space"]) or int(task["space"]["root"]) == root_now()
     SAVED_CONTEXT.task = task
     gdb.invalidate_cached_frames()
     try:
-        text = gdb.execute(f"bt {options}", to_string=True)
+        n, pc = (0, 0) if is_loaded else kernel_frames()
+        text = gdb.execute(f"bt {n}" if n else "bt", to_string=True)
     finally:
         SAVED_CONTEXT.task = None
         gdb.invalidate_cached_frames()
-    return text.splitlines()[1:]
+    for line in text.splitlines()[1:]:
+        if not line.startswith("(More stack"):
+            say(line)
+    if pc:
+        say(f"The program is at {symbol_at(pc)}. This CPU has another address space loaded, so its "
+            "stack is not seen.")
 
 
 def root_now():
@@ -168,8 +185,4 @@ def backtrace(words):
             raise Garbage(f"it runs on CPU {int(task['cpu'])}: thread {int(task['cpu']) + 1}, bt")
         gdb.execute("bt")
         return
-    for line in saved_backtrace(task):
-        say(line)
-    space = task["space"]
-    if int(space) and int(space["root"]) != root_now():
-        say("(This CPU has another address space loaded: the program's own stack is not seen.)")
+    say_saved_backtrace(task)
