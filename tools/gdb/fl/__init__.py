@@ -10,7 +10,7 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
 
 
 class Prefix(gdb.Command):
-    """Faults, page cache, tasks and disk of the Faultline kernel, in words. They only read memory."""
+    """Faults, page cache, tasks and disk of the Faultline kernel, in words; memory is only read."""
 
     def __init__(self):
         super().__init__("fl", gdb.COMMAND_DATA, prefix=True)

@@ -65,8 +65,8 @@ def say(text=""):
 # ---- Types, variables --------------------------------------------------------------------------
 
 def load_types():
-    """Where a file only declares a struct, gdb takes what another file says of it; but not before it
-    has read that file's symbols."""
+    """Where a file only declares a struct, gdb takes what another file says of it; but not before
+    it has read that file's symbols."""
     for name in ("mm", "process", "fault", "file", "fd_table", "inode", "bio", "page",
                  "block_queue", "vma", "range_node", "mapped_file", "fault_lock_policy"):
         gdb.lookup_type(f"struct {name}")

@@ -31,7 +31,8 @@ def requests(device):
         yield "with the driver", request
     if gate is not None:
         for request in list_of(gate["delayed"], "struct block_request", "link"):
-            yield f"done by the driver, kept by the gate until {seconds(request['deliver_ns'])}", request
+            until = seconds(request["deliver_ns"])
+            yield f"done by the driver, kept by the gate until {until}", request
 
 
 def request_pages(request):

@@ -173,9 +173,9 @@ def root_now():
 def backtrace(words):
     """Show the backtrace of a task, also of one that sleeps.
     fl bt TASK
-    The functions that a task is in, innermost first, through the trap frame to its
-    program (fl-user PROGRAM loads the program's symbols). TASK is a number or a name; it need not
-    run: its saved context is used."""
+    The functions that a task is in, innermost first, through the trap frame to its program (fl user
+    PROGRAM loads the program's symbols). TASK is a number or a name; where it does not run, its
+    saved context is used."""
     if len(words) != 1:
         usage("fl bt TASK, for example fl bt mplay")
     task = find_task(words[0])
