@@ -236,6 +236,18 @@ static struct stream *new_stream(struct streams *t, const struct access *a)
 
 /* ---- What happens ---- */
 
+/* What is read of the access in one go. The limit is not 0: without a window no plan is made. */
+static s64 own_pages(const struct access *a)
+{
+    return MIN(a->n, (s64)a->limit);
+}
+
+/* A stream has shown itself. */
+static void gain_trust(struct streams *t)
+{
+    t->trust = MIN(t->trust + TRUST_FOR_STREAM, TRUST_MAX);
+}
+
 /* A stream from here on: the access's pages and those behind it in one window, the mark where the next access will be. */
 static void start_window(struct stream *s, const struct access *a, u32 size, struct plan *plan)
 {
@@ -259,7 +271,7 @@ static void on_new(struct streams *t, const struct access *a, struct plan *plan)
 {
     struct stream *s = new_stream(t, a);
     s64 stride = s->stride;
-    plan->own_pages = MIN(a->n, (s64)MAX(a->limit, 1u));
+    plan->own_pages = own_pages(a);
     s->stamp = t->clock;
     if (a->first == 0 || a->is_sequential) {
         start_window(s, a, first_size(a), plan);
@@ -274,10 +286,10 @@ static void on_step(struct streams *t, struct stream *s, const struct access *a,
 {
     s->stride = stride_to(s, a);
     if (s->steps++ == 0 && !is_just_beyond(s, a))
-        t->trust = MIN(t->trust + TRUST_FOR_STREAM, TRUST_MAX);
+        gain_trust(t);
     note_access(s, a);
     grow(s, a);
-    plan->own_pages = MIN(a->n, (s64)MAX(a->limit, 1u));
+    plan->own_pages = own_pages(a);
     if (is_sparse(s, a->max)) {
         s->edge = a->last + (s->stride > 0 ? 1 : -1);
         extend_sparse(s, plan);
@@ -291,7 +303,7 @@ static void on_step(struct streams *t, struct stream *s, const struct access *a,
 /* What was read ahead did not live until it was wanted: memory is short, or there are too many streams for it. */
 static void on_dropped(struct stream *s, const struct access *a, struct plan *plan)
 {
-    plan->own_pages = MIN(a->n, (s64)MAX(a->limit, 1u));
+    plan->own_pages = own_pages(a);
     note_access(s, a);
     s->cap = MAX(s->size / 2, CAP_MIN);
     s->size = MAX(MIN(s->size, s->cap), plan->own_pages);
@@ -309,7 +321,7 @@ static void plan_miss(struct streams *t, const struct access *a, struct plan *pl
 {
     struct stream *s = find_access(t, a);
     if (s && a->page != a->first) {
-        plan->own_pages = MIN(a->n, (s64)a->limit);
+        plan->own_pages = own_pages(a);
     } else if ((s = find_continued(t, a))) {
         on_step(t, s, a, plan);
     } else if ((s = find_asked_for(t, a))) {
@@ -343,7 +355,7 @@ static void plan_mark(struct streams *t, const struct access *a, pgoff_t absent,
         return;
     }
     if (s->steps++ == 0) {
-        t->trust = MIN(t->trust + TRUST_FOR_STREAM, TRUST_MAX);
+        gain_trust(t);
         s->stride = 1; /* a guess goes forward */
     }
     s->stamp = t->clock;
