@@ -16,39 +16,60 @@
 #define SETTLE_STEP_NS 50000ul
 
 struct policy {
-    const char *lock, *retry, *drop;
+    const char *lock, *retry, *drop, *pin;
 };
 
 static const struct policy policies[] = {
-    {"vma", "once", "submit"},  /* the defaults */
-    {"mmap", "once", "submit"}, /* up to here: FAULT_TEST */
-    {"vma", "once", "wait"},    {"vma", "many", "submit"},     {"mmap", "many", "wait"},
-    {"vma", "recheck", "wait"}, {"mmap", "recheck", "submit"}, {"mmap", "recheck", "wait"},
+    {"vma", "once", "submit", "1"},  /* the defaults */
+    {"mmap", "once", "submit", "1"}, /* up to here: FAULT_TEST */
+    {"vma", "once", "wait", "1"},       {"vma", "many", "submit", "1"},
+    {"mmap", "many", "wait", "1"},      {"vma", "recheck", "wait", "1"},
+    {"mmap", "recheck", "submit", "1"}, {"mmap", "recheck", "wait", "1"},
 };
 #define POLICIES_OF_LOCK 2
 
 static const struct policy *policy = &policies[0];
 
-static void run_under_each(void (*test)(void), unsigned n)
+/* => whether the test passed under the policy */
+static bool run_under(const struct policy *p, void (*test)(void))
 {
-    for (unsigned i = 0; i < n && !ktest_has_failed(); i++) {
-        policy = &policies[i];
-        test();
-        if (ktest_has_failed())
-            ktest_note("with fault_lock=%s fault_retry=%s fault_drop=%s", policy->lock,
-                       policy->retry, policy->drop);
-    }
+    policy = p;
+    test();
+    if (ktest_has_failed())
+        ktest_note("with fault_lock=%s fault_retry=%s fault_drop=%s fault_pin=%s", p->lock,
+                   p->retry, p->drop, p->pin);
     policy = &policies[0];
+    return !ktest_has_failed();
+}
+
+static void run_under_first(unsigned n, void (*test)(void))
+{
+    for (unsigned i = 0; i < n && run_under(&policies[i], test); i++) {
+    }
 }
 
 void rig_for_each_lock(void (*test)(void))
 {
-    run_under_each(test, POLICIES_OF_LOCK);
+    run_under_first(POLICIES_OF_LOCK, test);
 }
 
 void rig_for_each_policy(void (*test)(void))
 {
-    run_under_each(test, ARRAY_SIZE(policies));
+    run_under_first(ARRAY_SIZE(policies), test);
+}
+
+void rig_for_each_combination(void (*test)(void))
+{
+    static const char *const locks[] = {"vma", "mmap"}, *const drops[] = {"submit", "wait"};
+    static const char *const retries[] = {"hold", "once", "many", "recheck"};
+    static const char *const pins[] = {"1", "0"};
+    const unsigned n = 2 * 4 * 2 * 2;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct policy p = {locks[i % 2], retries[i / 2 % 4], drops[i / 8 % 2], pins[i / 16]};
+        if (!run_under(&p, test))
+            return;
+    }
 }
 
 const char *rig_fault_lock(void)
@@ -61,9 +82,14 @@ const char *rig_lock_kept_by_faults(void)
     return strcmp(policy->lock, "vma") == 0 ? "vma lock" : "mmap_lock";
 }
 
+bool rig_retry_is(const char *name)
+{
+    return strcmp(policy->retry, name) == 0;
+}
+
 bool rig_takes_back(void)
 {
-    return strcmp(policy->lock, "mmap") == 0 && strcmp(policy->retry, "recheck") == 0;
+    return strcmp(policy->lock, "mmap") == 0 && rig_retry_is("recheck");
 }
 
 bool rig_lets_go_before_asking(void)
@@ -71,17 +97,22 @@ bool rig_lets_go_before_asking(void)
     return strcmp(policy->drop, "submit") == 0;
 }
 
+bool rig_pins(void)
+{
+    return strcmp(policy->pin, "1") == 0;
+}
+
 static void set_policy(const struct policy *p)
 {
     knob_set("fault_lock", p->lock);
     knob_set("fault_retry", p->retry);
     knob_set("fault_drop", p->drop);
+    knob_set("fault_pin", p->pin);
 }
 
 static void default_knobs(void)
 {
     set_policy(&policies[0]);
-    knob_set("fault_pin", "1");
     knob_set("readahead", "ondemand");
     knob_set("map_around_bytes", "65536");
     knob_set("account", "faultline");

@@ -20,7 +20,8 @@ struct fault_rig {
 
 /*
  * Tests that run several times, under policies that rig_init sets: FAULT_TEST once for each value of vm.fault_lock, _OF_EACH_POLICY
- * for a choice of fault_lock, fault_retry and fault_drop, without `hold`. Where one fails, a note says under which.
+ * for a choice of fault_lock, fault_retry and fault_drop, without `hold`, _OF_EACH_COMBINATION for all 32 of these three and
+ * fault_pin. Where one fails, a note says under which.
  */
 #define FAULT_TEST_BY(suite_, name_, run_each) \
     static void suite_##_##name_##_once(void); \
@@ -32,10 +33,16 @@ struct fault_rig {
 #define FAULT_TEST(suite_, name_)                FAULT_TEST_BY(suite_, name_, rig_for_each_lock)
 #define FAULT_TEST_OF_EACH_POLICY(suite_, name_) FAULT_TEST_BY(suite_, name_, rig_for_each_policy)
 
+#define FAULT_TEST_OF_EACH_COMBINATION(suite_, name_) \
+    FAULT_TEST_BY(suite_, name_, rig_for_each_combination)
+
 void rig_for_each_lock(void (*test)(void));
 void rig_for_each_policy(void (*test)(void));
+void rig_for_each_combination(void (*test)(void));
 /* The value rig_init sets; outside of such a test the default. */
 const char *rig_fault_lock(void);
+bool rig_retry_is(const char *name);
+bool rig_pins(void);
 /* Does a fault that has waited take its lock again, and go on without a restart where nothing has changed? */
 bool rig_takes_back(void);
 bool rig_lets_go_before_asking(void); /* fault_drop=submit */

@@ -27,9 +27,12 @@ struct gated_file *gated_file_create(u64 pages);
 void gated_file_destroy(struct gated_file *file);
 
 /* The low byte is the same in all of them, so that a store of one byte does not hide which page it went to. */
+#define GATED_FILE_WORD(page, version) \
+    (0x5eed000000000000ul + (version)*0x100000000ul + ((u64)(page) << 8))
+
 static inline u64 gated_file_word(pgoff_t page, u64 version)
 {
-    return 0x5eed000000000000ul + version * 0x100000000ul + (page << 8);
+    return GATED_FILE_WORD(page, version);
 }
 
 /* As write(2): waits for a page that is being read, changes it in the cache and on the disk. */

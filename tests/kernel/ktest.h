@@ -1,7 +1,7 @@
 /*
  * In-kernel tests. A file tests/kernel/test_<subject>.c holds
  *
- *     KTEST(fault_retry, unmap_while_reading_is_segv)
+ *     KTEST(fault_retry, a_retried_fault_is_one_count)
  *     {
  *         KEXPECT_EQ(count, 1);        records a failure and goes on
  *         KASSERT_EQ(error, 0);        records a failure and returns from the test
