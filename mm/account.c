@@ -5,14 +5,15 @@
  *     started  = major + minor + sigbus + sigsegv + oom + killed
  *     attempts = started + retries
  *
- * for each task and for the system, and no counter ever goes down. vm.account chooses which pure function of the record
+ * for each task and for the system, and no counter ever goes down. Each fault is in `latency` once, each hold of its lock, from
+ * the lookup of the VMA to the release, in `lock_hold`. vm.account chooses which pure function of the record
  * getrusage and Linux's names in /proc/vmstat follow; these counters here are always Faultline's own.
  */
 #include "mm/account.h"
 
+#include "kernel/cpu/clock.h"
 #include "kernel/log/trace.h"
 #include "lib/errno.h"
-#include "lib/format.h"
 #include "lib/string.h"
 
 /* Written by the CPU itself outside interrupts, so plain additions are enough. */
@@ -144,6 +145,7 @@ void account_fault_begin(struct fault *f)
 
     COUNT(counts, started, 1);
     COUNT(counts, attempts, 1);
+    f->begin_ns = clock_ns();
     f->outer = me->fault;
     me->fault = f;
     TRACE("fault_begin addr=%lx access=%lu user=%lu", f->addr, f->access,
@@ -172,6 +174,41 @@ void account_mapped_around(unsigned pages)
 void account_lock_fallback(enum fault_fallback why)
 {
     COUNT(counts_now(), fallback[why], 1);
+}
+
+static unsigned time_bucket(u64 ns)
+{
+    unsigned log2 = 63 - __builtin_clzl(ns | 1);
+    return MIN(log2, FAULT_TIME_BUCKETS - 1u);
+}
+
+void account_lock_held(const struct fault *f)
+{
+    COUNT(counts_now(), lock_hold[time_bucket(clock_ns() - f->locked_ns)], 1);
+}
+
+void account_fault_read(u64 n_pages)
+{
+    struct counts counts = counts_now();
+
+    COUNT(counts, reads, 1);
+    COUNT(counts, read_pages, n_pages);
+}
+
+void account_metadata_wait(void)
+{
+    struct fault *f = task_current()->fault;
+
+    if (f && f->locked)
+        f->kept_lock_across_io = true;
+}
+
+void account_read_wait(u64 ns)
+{
+    struct counts counts = counts_now();
+
+    COUNT(counts, read_waits, 1);
+    COUNT(counts, read_wait_ns, ns);
 }
 
 static void count_outcome(struct counts counts, const struct fault *f)
@@ -208,6 +245,7 @@ void account_fault_end(struct fault *f, enum fault_result result)
     f->outcome = result;
     task_current()->fault = f->outer;
     count_outcome(counts, f);
+    COUNT(counts, latency[time_bucket(clock_ns() - f->begin_ns)], 1);
     COUNT(counts, reason[reason_of(f)], 1);
     if (f->slept) {
         COUNT(counts, waits, 1);
@@ -233,47 +271,4 @@ void account_system(struct task_fault_counters *out)
         for (unsigned i = 0; i < sizeof(*out) / sizeof(u64); i++)
             sum[i] += READ_ONCE(part[i]);
     }
-}
-
-int account_format(const struct task_fault_counters *c, const char *prefix, char *buf, size_t size)
-{
-    const struct {
-        const char *name;
-        u64 value;
-    } lines[] = {
-        {"started", c->started},
-        {"major", c->major},
-        {"minor", c->minor},
-        {"sigbus", c->sigbus},
-        {"sigsegv", c->sigsegv},
-        {"oom", c->oom},
-        {"killed", c->killed},
-        {"attempts", c->attempts},
-        {"retries", c->retries},
-        {"retry_misses", c->retry_misses},
-        {"reason_zero", c->reason[FAULT_REASON_ZERO]},
-        {"reason_cow", c->reason[FAULT_REASON_COW]},
-        {"reason_cache", c->reason[FAULT_REASON_CACHE]},
-        {"reason_around", c->reason[FAULT_REASON_AROUND]},
-        {"reason_io", c->reason[FAULT_REASON_IO]},
-        {"reason_other_io", c->reason[FAULT_REASON_OTHER_IO]},
-        {"reason_swap", c->reason[FAULT_REASON_SWAP]},
-        {"reason_spurious", c->reason[FAULT_REASON_SPURIOUS]},
-        {"reason_failed", c->reason[FAULT_REASON_FAILED]},
-        {"waits", c->waits},
-        {"wait_ns", c->wait_ns},
-        {"lock_across_io", c->lock_across_io},
-        {"fallback_none_there", c->fallback[FAULT_FALLBACK_NONE_THERE]},
-        {"fallback_busy", c->fallback[FAULT_FALLBACK_BUSY]},
-        {"fallback_detached", c->fallback[FAULT_FALLBACK_DETACHED]},
-        {"fallback_fork", c->fallback[FAULT_FALLBACK_FORK]},
-    };
-    size_t used = 0;
-    int length = 0;
-    for (unsigned i = 0; i < ARRAY_SIZE(lines); i++) {
-        length +=
-            format_to(buf + used, size - used, "%s%s %lu\n", prefix, lines[i].name, lines[i].value);
-        used = MIN((size_t)length, size ? size - 1 : 0);
-    }
-    return length;
 }

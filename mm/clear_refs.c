@@ -6,6 +6,7 @@
  * area; in between an early touch may be missed, as it may everywhere else.
  */
 #include "mm/core/tlb.h"
+#include "mm/readahead_use.h"
 #include "mm/vma_internal.h"
 
 struct clear_work {
@@ -28,6 +29,7 @@ static bool clear_entry(void *ctx, u64 addr, pte_t *ptep)
     page_unset(page, PAGE_REFERENCED);
     if (pte & PTE_ACCESSED) {
         atomic_and(ptep, ~PTE_ACCESSED);
+        readahead_page_used(page);
         tlb_batch_add_range(&work->batch, addr, addr + PAGE_SIZE);
     }
     return false;

@@ -82,6 +82,7 @@ struct fault {
         pinned; /* awaited page, held until it is looked up again (fault_pin=1, or the lock was kept) */
     const struct page
         *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
+    u64 begin_ns, locked_ns; /* when the fault began, and its lock was taken */
     u64 wait_ns;
     struct fault
         *outer; /* the fault that this one interrupted (a fault while serving a kernel access) */

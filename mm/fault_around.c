@@ -16,6 +16,7 @@
 #include "mm/account.h"
 #include "mm/fault_internal.h"
 #include "mm/knobs.h"
+#include "mm/readahead_use.h"
 
 /* The block of pages around f->pgoff that may be mapped, in file pages. */
 static void around_limits(const struct fault *f, pgoff_t *first, pgoff_t *last)
@@ -87,6 +88,8 @@ bool fault_map_around(struct fault *f)
     if (ptep && !*ptep) {
         stored = map_cached(f, first, last, ptep - (f->pgoff - first));
         hit = *ptep != 0;
+        if (hit)
+            readahead_page_used(pte_page(*ptep));
     }
     if (stored) /* before anybody can take them away, and count them down */
         atomic_add(&f->mm->rss_file, stored);

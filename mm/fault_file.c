@@ -12,6 +12,7 @@
 #include "lib/string.h"
 #include "mm/account.h"
 #include "mm/fault_internal.h"
+#include "mm/readahead_use.h"
 #include "mm/reclaim.h"
 
 static struct readahead_call make_call(const struct fault *f)
@@ -109,6 +110,7 @@ static enum fault_result reread_failed(struct fault *f, struct page *page)
     f->started_read = true;
     struct page_cache *cache = f->vma->file->cache;
     struct mapped_file *let_go = fault_let_go_to_ask(f);
+    account_fault_read(1);
     page_cache_reread_page(cache, page);
     return fault_wait_for_asked(f, page, let_go);
 }
@@ -157,6 +159,7 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
         }
         if (page_has(page, PAGE_UNTOUCHED))
             page_unset(page, PAGE_UNTOUCHED);
+        readahead_page_used(page);
         *out = page;
         return FAULT_DONE;
     }

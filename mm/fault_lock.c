@@ -38,6 +38,7 @@
  */
 #include "mm/fault_lock.h"
 
+#include "kernel/cpu/clock.h"
 #include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "lib/string.h"
@@ -166,6 +167,7 @@ enum fault_result fault_lock_vma(struct fault *f)
     enum fault_result result = f->lock->lock(f);
     if (result == FAULT_DONE) {
         f->locked = true;
+        f->locked_ns = clock_ns();
         f->pgoff = vma_pgoff(f->vma, f->addr);
     }
     return result;
@@ -174,6 +176,7 @@ enum fault_result fault_lock_vma(struct fault *f)
 void fault_unlock_vma(struct fault *f)
 {
     f->lock->release(f);
+    account_lock_held(f);
     f->vma = NULL;
     f->ptep = NULL;
     f->locked = false;
@@ -185,6 +188,7 @@ bool fault_lock_vma_again(struct fault *f)
         return false;
     f->vma = f->let_go_vma;
     f->locked = true;
+    f->locked_ns = clock_ns();
     return true;
 }
 

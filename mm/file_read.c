@@ -8,6 +8,7 @@
 
 #include "lib/errno.h"
 #include "lib/string.h"
+#include "mm/readahead_use.h"
 #include "mm/user_memory.h"
 
 #define BATCH_PAGES 31
@@ -115,6 +116,7 @@ static size_t copy_batch(struct page_cache *cache, struct page **pages, unsigned
             stopped = copied < want;
         }
         page_set(pages[i], PAGE_REFERENCED);
+        readahead_page_used(pages[i]);
         page_put(pages[i]);
     }
     return done;

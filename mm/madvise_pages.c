@@ -9,6 +9,7 @@
 
 #include "mm/core/tlb.h"
 #include "mm/lazy_free.h"
+#include "mm/readahead_use.h"
 #include "mm/reclaim.h"
 #include "mm/vma_internal.h"
 
@@ -38,6 +39,7 @@ static bool collect_entry(void *ctx, u64 addr, pte_t *ptep)
         return false;
     if (pte & PTE_ACCESSED) {
         atomic_and(ptep, ~PTE_ACCESSED);
+        readahead_page_used(page);
         tlb_batch_add_range(&collected->batch, addr, addr + PAGE_SIZE);
     }
     page_unset(page, PAGE_REFERENCED);

@@ -4,12 +4,15 @@
  */
 #include "mm/page_cache.h"
 
+#include "kernel/cpu/clock.h"
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/sync/counter.h"
 #include "lib/errno.h"
+#include "mm/account.h"
 #include "mm/core/slab.h"
+#include "mm/readahead_use.h"
 #include "mm/reclaim.h"
 
 #define DEFAULT_MAX_REQUEST_PAGES 320
@@ -177,6 +180,7 @@ static void forget_locked(struct page_cache *cache, struct page *page)
     radix_remove(&cache->pages, page->index);
     cache->n_pages--;
     WRITE_ONCE(page->cache, NULL);
+    readahead_page_gone(page);
 }
 
 void page_cache_remove(struct page_cache *cache, struct page *page)
@@ -247,12 +251,22 @@ static int add_and_read(struct page_cache *cache, pgoff_t index, bool killable, 
     return error;
 }
 
-static int lock_found(struct page *page, bool killable)
+/* The page was not up to date when it was looked at: as a rule its read is what is waited for. */
+static int lock_found(struct page_cache *cache, struct page *page, bool killable)
 {
+    int error = 0;
+    if (page_trylock(page))
+        return 0;
+    u64 begin_ns = clock_ns();
+    if (cache->is_meta)
+        account_metadata_wait();
     if (killable)
-        return page_lock_killable(page);
-    page_lock(page);
-    return 0;
+        error = page_lock_killable(page);
+    else
+        page_lock(page);
+    if (!cache->is_meta)
+        account_read_wait(clock_ns() - begin_ns);
+    return error;
 }
 
 int page_cache_get_page(struct page_cache *cache, pgoff_t index, bool killable, struct page **out)
@@ -269,10 +283,11 @@ int page_cache_get_page(struct page_cache *cache, pgoff_t index, bool killable, 
             return error;
         if (page_is_uptodate(page) && page_cache_owns(cache, page, index)) {
             page_set(page, PAGE_REFERENCED);
+            readahead_page_used(page);
             *out = page;
             return 0;
         }
-        error = lock_found(page, killable);
+        error = lock_found(cache, page, killable);
         if (error) {
             page_put(page);
             return error;

@@ -14,6 +14,7 @@
 #include "kernel/sched/sync_point.h"
 #include "lib/string.h"
 #include "mm/core/tlb.h"
+#include "mm/readahead_use.h"
 #include "mm/vma.h"
 
 #define REMOVE_BATCH 16
@@ -51,8 +52,10 @@ static void unmap_one(struct vma *vma, u64 addr, pte_t *ptep, struct tlb_batch *
     pte_t old = atomic_exchange(ptep, 0);
     if (old & PTE_DIRTY)
         page_set(page, PAGE_DIRTY);
-    if (old & PTE_ACCESSED)
+    if (old & PTE_ACCESSED) {
         page_set(page, PAGE_REFERENCED);
+        readahead_page_used(page);
+    }
     mm_note_rss(vma->mm);
     atomic_sub(&page->mapcount, 1);
     atomic_sub(&vma->mm->rss_file, 1);
@@ -75,6 +78,7 @@ static void clear_accessed_one(struct vma *vma, u64 addr, pte_t *ptep, struct tl
     if (!(*ptep & PTE_ACCESSED))
         return;
     atomic_and(ptep, ~PTE_ACCESSED);
+    readahead_page_used(pte_page(*ptep));
     tlb_batch_add_range(batch, addr, addr + PAGE_SIZE);
     *(bool *)arg = true;
 }

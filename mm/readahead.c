@@ -11,10 +11,12 @@
 #include "kernel/sync/counter.h"
 #include "lib/errno.h"
 #include "lib/string.h"
+#include "mm/account.h"
 #include "mm/core/slab.h"
 #include "mm/mapped_file.h"
 #include "mm/readahead_log.h"
 #include "mm/readahead_policy.h"
+#include "mm/readahead_use.h"
 
 #define RUN_ON_STACK_PAGES    64
 #define DEFAULT_READ_AHEAD_KB 128
@@ -131,8 +133,26 @@ void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pa
         readahead_submit(&call, first, MIN(n_pages, limit), READAHEAD_NO_MARK);
 }
 
-/* Logs the pages of the run that were read from disk: each stretch between holes is a window. */
-static void log_run(struct readahead_call *call, struct page **pages, unsigned n, pgoff_t mark)
+static bool is_wanted(const struct readahead_call *call, pgoff_t index)
+{
+    return index - call->index < call->wanted_pages;
+}
+
+/* A stretch without holes: one window. */
+static void count_window(struct readahead_call *call, pgoff_t start, u64 n_pages, pgoff_t mark)
+{
+    pgoff_t wanted_start = MAX(start, call->index);
+    pgoff_t wanted_end = MIN(start + n_pages, call->index + call->wanted_pages);
+    u64 wanted = wanted_end > wanted_start ? wanted_end - wanted_start : 0;
+
+    readahead_log_add(call, start, n_pages, mark);
+    readahead_count_ahead(n_pages - wanted);
+    if (call->kind == READAHEAD_FAULT)
+        account_fault_read(n_pages);
+}
+
+/* What of the run was read from disk: each stretch between holes is a window. */
+static void count_run(struct readahead_call *call, struct page **pages, unsigned n, pgoff_t mark)
 {
     unsigned i = 0;
     while (i < n) {
@@ -140,9 +160,9 @@ static void log_run(struct readahead_call *call, struct page **pages, unsigned n
         while (i < n && !page_has(pages[i], PAGE_HOLE))
             i++;
         if (i > begin)
-            readahead_log_add(call, pages[begin]->index, i - begin, mark);
+            count_window(call, pages[begin]->index, i - begin, mark);
         else
-            i++;
+            page_unset(pages[i++], PAGE_AHEAD);
     }
 }
 
@@ -162,6 +182,8 @@ static unsigned insert_run(struct readahead_call *call, pgoff_t index, pgoff_t e
             break;
         if (index == mark)
             page_set(pages[n], PAGE_READAHEAD);
+        if (!is_wanted(call, index))
+            page_set(pages[n], PAGE_AHEAD);
         if (index == call->index)
             call->started = true;
     }
@@ -185,7 +207,7 @@ static u64 submit_runs(struct readahead_call *call, pgoff_t start, pgoff_t end, 
             continue;
         }
         cache->ops->read_pages(cache, pages, n, call->kind != READAHEAD_FAULT);
-        log_run(call, pages, n, mark);
+        count_run(call, pages, n, mark);
         for (unsigned i = 0; i < n; i++)
             page_put(pages[i]);
         start += n;

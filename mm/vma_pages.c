@@ -24,6 +24,7 @@
 #include "kernel/log/log.h"
 #include "mm/core/tlb.h"
 #include "mm/huge.h"
+#include "mm/readahead_use.h"
 #include "mm/vma_internal.h"
 
 struct pages_work {
@@ -47,8 +48,10 @@ static bool forget_page(struct pages_work *work, u64 addr, pte_t old)
         work->file++;
         if (old & PTE_DIRTY)
             page_set(page, PAGE_DIRTY);
-        if (old & PTE_ACCESSED)
+        if (old & PTE_ACCESSED) {
             page_set(page, PAGE_REFERENCED);
+            readahead_page_used(page);
+        }
     }
     atomic_sub(&page->mapcount, 1);
     return tlb_batch_add_page(&work->batch, addr, page);

@@ -13,9 +13,10 @@
 #include "mm/core/page_table.h"
 #include "mm/core/slab.h"
 #include "mm/huge_pool.h"
+#include "mm/lazy_free.h"
 #include "mm/page_cache.h"
 #include "mm/readahead_log.h"
-#include "mm/lazy_free.h"
+#include "mm/readahead_use.h"
 #include "mm/reclaim.h"
 
 #define KIB_PER_PAGE    (PAGE_SIZE / 1024)
@@ -43,13 +44,21 @@ static void put_faults(struct text_out *out, const struct task_fault_counters *f
     out->len += account_format(faults, "fault_", room ? out->buf + out->len : NULL, room);
 }
 
-static void put_reads(struct text_out *out, const struct block_stats *disks)
+static void put_reads(struct text_out *out, const struct task_fault_counters *tasks,
+                      const struct block_stats *disks)
 {
+    struct readahead_use use;
     u64 windows, pages;
 
     readahead_counts(&windows, &pages);
     put_counter(out, "ra_windows", windows);
     put_counter(out, "ra_pages", pages);
+    readahead_use_count(&use);
+    put_counter(out, "ra_ahead", use.ahead);
+    put_counter(out, "ra_ahead_used", use.used);
+    put_counter(out, "ra_ahead_dropped", use.dropped);
+    put_counter(out, "read_waits", tasks->read_waits);
+    put_counter(out, "read_wait_ns", tasks->read_wait_ns);
     put_counter(out, "disk_data_requests", disks->data_requests);
     put_counter(out, "disk_data_pages", disks->data_pages);
     put_counter(out, "disk_meta_requests", disks->meta_requests);
@@ -78,7 +87,7 @@ static size_t show_vmstat(void *arg, char *buf, size_t size)
     put_counter(&out, "pglazyfree", lazy_free_marked_total());
     put_counter(&out, "pglazyfreed", lazy_free_taken_total());
     put_faults(&out, &faults);
-    put_reads(&out, &disks);
+    put_reads(&out, &faults, &disks);
     return out.len;
 }
 

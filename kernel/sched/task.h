@@ -27,7 +27,8 @@ enum task_state {
     TASK_DEAD,
 };
 
-#define TASK_NAME_SIZE 16
+#define TASK_NAME_SIZE     16
+#define FAULT_TIME_BUCKETS 32
 
 /* Filled in by mm/account.c for each finished fault; read by getrusage and /proc. Own task writes,
  * anybody reads. */
@@ -35,7 +36,11 @@ struct task_fault_counters {
     u64 started, major, minor, sigbus, sigsegv, oom, killed, attempts, retries, retry_misses;
     u64 reason[10]; /* enum fault_reason of mm/fault.h */
     u64 waits, wait_ns, lock_across_io;
-    u64 fallback[4]; /* enum fault_fallback of mm/fault.h */
+    u64 fallback[4];              /* enum fault_fallback of mm/fault.h */
+    u64 reads, read_pages;        /* runs of pages that faults asked the disk for */
+    u64 read_waits, read_wait_ns; /* of read(2): no faults, but they wait for the same pages */
+    /* [N]: how often it took 2^N to 2^(N+1) ns; the last one: or longer */
+    u64 lock_hold[FAULT_TIME_BUCKETS], latency[FAULT_TIME_BUCKETS];
     /* As vm.account counts; modulo 2^64, since linux-2009 goes below zero. */
     u64 shown_major, shown_minor;
     u64 shown_pgfault, shown_pgmajfault;

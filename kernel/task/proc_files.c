@@ -155,14 +155,16 @@ static size_t show_maps(void *arg, char *buf, size_t size)
 
 static size_t show_faults(void *arg, char *buf, size_t size)
 {
+    struct text_out out = {buf, size, 0};
     struct view view;
-    size_t len;
 
     if (!view_open(&view, arg))
         return 0;
-    len = account_format(&view.faults, "", buf, size);
+    out.len += account_format(&view.faults, "", buf, size);
+    text_out_put(&out, "read_waits %lu\n", view.faults.read_waits);
+    text_out_put(&out, "read_wait_ns %lu\n", view.faults.read_wait_ns);
     view_close(&view);
-    return len;
+    return out.len;
 }
 
 /* ---- stat ---- */

@@ -35,6 +35,7 @@ enum page_flag {
     PAGE_HOLE = 1u << 14,     /* zeros, because the file has a hole there; nothing was read */
     PAGE_META = 1u << 15,     /* belongs to a block device's cache (lock class of its own) */
     PAGE_CPU_LIST = 1u << 16, /* free, in a CPU's list of single frames */
+    PAGE_AHEAD = 1u << 18,    /* read ahead, and not used yet (mm/readahead_use.h) */
     PAGE_UNTOUCHED =
         1u
         << 17, /* of a file in memory: room was made for it (fallocate), nobody has read or written it */

@@ -7,9 +7,11 @@ import pytest
 import harness
 
 PAGE = 4096
-NAMES = ["policy", "readahead_kb", "map_around", "touched", "major", "minor", "waits", "reasons",
-         "retries", "retry_misses", "windows", "window_pages", "data_requests", "data_pages",
-         "meta_requests", "resident", "checksum", "user", "system", "real"]
+NAMES = ["policy", "readahead_kb", "map_around", "touched", "major", "minor", "waits", "wait_ns",
+         "read_waits", "read_wait_ns", "reasons", "retries", "retry_misses", "lock_across_io",
+         "lock_hold", "latency", "fault_reads", "fault_read_pages", "windows", "window_pages",
+         "ahead", "ahead_unused", "data_requests", "data_pages", "meta_requests", "resident",
+         "checksum", "user", "system", "real"]
 
 
 @pytest.fixture(scope="module")

@@ -267,6 +267,7 @@ int play_run(const struct play_options *options, const struct steps *steps,
         munmap(p.buffer, p.buffer_bytes);
     if (p.map)
         munmap((void *)p.map, p.map_bytes);
+    stats_end_use(&result->stats);
     if (p.fd >= 0)
         close(p.fd);
     return error;

@@ -93,6 +93,34 @@ static void print_reasons(FILE *out, const struct stats *stats)
     fprintf(out, "\n");
 }
 
+/* A histogram: log2 of nanoseconds, and how many, where there are any. */
+static void print_times(FILE *out, const char *name, const struct stats *stats,
+                        enum stat_times_id id)
+{
+    uint64_t value;
+
+    fprintf(out, "%s:", name);
+    if (!stats_get_times(stats, id, 0, &value)) {
+        fprintf(out, " " REPORT_NOT_AVAILABLE "\n");
+        return;
+    }
+    for (unsigned int bucket = 0; bucket < STAT_BUCKETS; bucket++)
+        if (stats_get_times(stats, id, bucket, &value) && value > 0)
+            fprintf(out, " %u=%" PRIu64, bucket, value);
+    fprintf(out, "\n");
+}
+
+/* What was read ahead and is not used: dropped, or still cached. */
+static void print_unused(FILE *out, const struct stats *stats)
+{
+    uint64_t ahead, used;
+
+    if (stats_get(stats, STAT_AHEAD, &ahead) && stats_get(stats, STAT_AHEAD_USED, &used))
+        print_number(out, "ahead_unused", ahead - used);
+    else
+        fprintf(out, "ahead_unused: " REPORT_NOT_AVAILABLE "\n");
+}
+
 /* From the log of the file's own windows where it was read, else from the system's counters. */
 static void print_windows(FILE *out, const struct play_result *result)
 {
@@ -114,10 +142,20 @@ void report_print(FILE *out, const struct play_result *result)
     print_number(out, "major", stats_major_faults(stats));
     print_number(out, "minor", stats_minor_faults(stats));
     print_stat(out, "waits", stats, STAT_WAITS);
+    print_stat(out, "wait_ns", stats, STAT_WAIT_NS);
+    print_stat(out, "read_waits", stats, STAT_READ_WAITS);
+    print_stat(out, "read_wait_ns", stats, STAT_READ_WAIT_NS);
     print_reasons(out, stats);
     print_stat(out, "retries", stats, STAT_RETRIES);
     print_stat(out, "retry_misses", stats, STAT_RETRY_MISSES);
+    print_stat(out, "lock_across_io", stats, STAT_LOCK_ACROSS_IO);
+    print_times(out, "lock_hold", stats, STAT_LOCK_HOLD);
+    print_times(out, "latency", stats, STAT_LATENCY);
+    print_stat(out, "fault_reads", stats, STAT_READS);
+    print_stat(out, "fault_read_pages", stats, STAT_READ_PAGES);
     print_windows(out, result);
+    print_stat(out, "ahead", stats, STAT_AHEAD);
+    print_unused(out, stats);
     print_stat(out, "data_requests", stats, STAT_DATA_REQUESTS);
     print_stat(out, "data_pages", stats, STAT_DATA_PAGES);
     print_stat(out, "meta_requests", stats, STAT_META_REQUESTS);

@@ -10,12 +10,13 @@
 #define US_PER_SECOND 1000000
 #define NS_PER_US     1000
 
-enum stat_source { SOURCE_FAULTS, SOURCE_VMSTAT, SOURCE_FILE, SOURCE_COUNT };
+enum stat_source { SOURCE_FAULTS, SOURCE_VMSTAT, SOURCE_FILE, SOURCE_USE, SOURCE_COUNT };
 
 static const char *const source_paths[SOURCE_COUNT] = {
     [SOURCE_FAULTS] = "/proc/self/faults",
     [SOURCE_VMSTAT] = "/proc/vmstat",
     [SOURCE_FILE] = NULL, /* stats->file_path */
+    [SOURCE_USE] = "/proc/vmstat",
 };
 #define FDINFO_FOLDER "/proc/self/fdinfo/"
 
@@ -40,7 +41,33 @@ static const struct {
     [STAT_DATA_REQUESTS] = {SOURCE_VMSTAT, "disk_data_requests"},
     [STAT_DATA_PAGES] = {SOURCE_VMSTAT, "disk_data_pages"},
     [STAT_META_REQUESTS] = {SOURCE_VMSTAT, "disk_meta_requests"},
+    [STAT_READS] = {SOURCE_FAULTS, "reads"},
+    [STAT_READ_PAGES] = {SOURCE_FAULTS, "read_pages"},
+    [STAT_LOCK_ACROSS_IO] = {SOURCE_FAULTS, "lock_across_io"},
+    [STAT_WAIT_NS] = {SOURCE_FAULTS, "wait_ns"},
+    [STAT_READ_WAITS] = {SOURCE_FAULTS, "read_waits"},
+    [STAT_READ_WAIT_NS] = {SOURCE_FAULTS, "read_wait_ns"},
+    [STAT_AHEAD] = {SOURCE_USE, "ra_ahead"},
+    [STAT_AHEAD_USED] = {SOURCE_USE, "ra_ahead_used"},
 };
+
+static const char *const times_prefixes[STAT_TIMES_COUNT] = {
+    [STAT_LOCK_HOLD] = "lock_hold_",
+    [STAT_LATENCY] = "latency_",
+};
+
+/* A line `PREFIX_N value` of a histogram. */
+static void take_times(struct stats_sample *sample, const char *line)
+{
+    for (int id = 0; id < STAT_TIMES_COUNT; id++) {
+        const char *at = line + strlen(times_prefixes[id]);
+        uint64_t bucket;
+
+        if (strncmp(line, times_prefixes[id], strlen(times_prefixes[id])) == 0 &&
+            text_take_number(&at, &bucket) && bucket < STAT_BUCKETS)
+            text_take_number(&at, &sample->times[id][bucket]);
+    }
+}
 
 /* Takes one line `name value`, if the table has its name. */
 static void take_line(struct stats_sample *sample, enum stat_source source, const char *line)
@@ -57,6 +84,8 @@ static void take_line(struct stats_sample *sample, enum stat_source source, cons
         sample->known[id] = text_take_number(&at, &sample->value[id]);
         return;
     }
+    if (source == SOURCE_FAULTS)
+        take_times(sample, line);
 }
 
 static void read_source(const struct stats *stats, struct stats_sample *sample,
@@ -96,11 +125,25 @@ void stats_end(struct stats *stats)
         read_source(stats, &stats->after, source);
 }
 
+void stats_end_use(struct stats *stats)
+{
+    read_source(stats, &stats->after, SOURCE_USE);
+}
+
 bool stats_get(const struct stats *stats, enum stat_id id, uint64_t *value)
 {
     if (!stats->before.known[id] || !stats->after.known[id])
         return false;
     *value = stats->after.value[id] - stats->before.value[id];
+    return true;
+}
+
+bool stats_get_times(const struct stats *stats, enum stat_times_id id, unsigned int bucket,
+                     uint64_t *value)
+{
+    if (!stats->before.known[STAT_WAITS] || !stats->after.known[STAT_WAITS])
+        return false;
+    *value = stats->after.times[id][bucket] - stats->before.times[id][bucket];
     return true;
 }
 

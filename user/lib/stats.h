@@ -7,6 +7,9 @@
  * Minor and major faults and times come from getrusage. Taking a sample allocates nothing. On Linux
  * the files, or the names in them, are missing: those counters are then not available, and never 0
  * by mistake.
+ *
+ * Whether a page that was read ahead has been used is known only once it is not mapped any more
+ * (docs/readahead.md), so those counters have a sample of their own behind it.
  */
 #ifndef USER_LIB_STATS_H
 #define USER_LIB_STATS_H
@@ -34,14 +37,27 @@ enum stat_id {
     STAT_DATA_REQUESTS,
     STAT_DATA_PAGES,
     STAT_META_REQUESTS,
+    STAT_READS,
+    STAT_READ_PAGES,
+    STAT_LOCK_ACROSS_IO,
+    STAT_WAIT_NS,
+    STAT_READ_WAITS,
+    STAT_READ_WAIT_NS,
+    STAT_AHEAD,
+    STAT_AHEAD_USED,
     STAT_COUNT,
 };
+
+/* Histograms: [N] counts what took 2^N to 2^(N+1) ns, the last one what took longer, too. */
+enum stat_times_id { STAT_LOCK_HOLD, STAT_LATENCY, STAT_TIMES_COUNT };
+#define STAT_BUCKETS 32
 
 struct stats_sample {
     struct rusage usage;
     struct timespec clock;
     uint64_t value[STAT_COUNT];
     bool known[STAT_COUNT];
+    uint64_t times[STAT_TIMES_COUNT][STAT_BUCKETS]; /* as far as STAT_WAITS is known */
 };
 
 struct stats {
@@ -54,9 +70,15 @@ struct stats {
  * what is measured. */
 void stats_begin(struct stats *stats, int fd);
 void stats_end(struct stats *stats);
+/* After the end, once the file is not mapped any more: what became of pages read ahead. */
+void stats_end_use(struct stats *stats);
 
 /* How far a counter moved. False where this kernel does not have it. */
 bool stats_get(const struct stats *stats, enum stat_id id, uint64_t *value);
+
+/* The same for one bucket of a histogram. */
+bool stats_get_times(const struct stats *stats, enum stat_times_id id, unsigned int bucket,
+                     uint64_t *value);
 
 /* The classic pair, and times in microseconds. */
 uint64_t stats_minor_faults(const struct stats *stats);
