@@ -59,9 +59,12 @@ static bool share_entry(void *ctx, u64 addr, pte_t *ptep)
 {
     struct fork_work *work = ctx;
     pte_t old = READ_ONCE(*ptep);
+    pte_t *child_ptep = work->child_table + ((addr - work->table_start) >> PAGE_SHIFT);
 
-    if (old & PTE_ZERO_PAGE)
+    if (old & PTE_ZERO_PAGE) { /* counted nowhere and never writable */
+        WRITE_ONCE(*child_ptep, old);
         return false;
+    }
     struct page *page = pte_page(old);
     if (!page_has(page, PAGE_ANON))
         return false;
@@ -75,7 +78,7 @@ static bool share_entry(void *ctx, u64 addr, pte_t *ptep)
     }
     page_get(page);
     atomic_add(&page->mapcount, 1);
-    WRITE_ONCE(work->child_table[(addr - work->table_start) >> PAGE_SHIFT], old & ~PTE_WRITE);
+    WRITE_ONCE(*child_ptep, old & ~PTE_WRITE);
     work->shared_pages++;
     return false;
 }
