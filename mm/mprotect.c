@@ -37,12 +37,24 @@ static bool wants_pages(const struct vma *vma, u32 prot)
            (vma->flags & (VMA_LOCKED | VMA_LOCKONFAULT)) == VMA_LOCKED;
 }
 
+/* What has to be brought in once mmap_lock has been let go: from the first such part to the last. */
+struct to_populate {
+    u64 start, end; /* equal: nothing */
+};
+
+static void add_part(struct to_populate *populate, u64 start, u64 end)
+{
+    if (populate->start == populate->end)
+        populate->start = start;
+    populate->end = end;
+}
+
 /*
- * *populates: the caller has to bring pages in when it has let mmap_lock go. They have their name
- * now, since it tells which areas of the rest of the range are one with this one.
+ * Pages to be brought in have their name now, since it tells which areas of the rest of the range
+ * are one with this one.
  */
 static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct list *dead,
-                        bool *populates)
+                        struct to_populate *populate)
 {
     struct vma_edit edit;
 
@@ -58,7 +70,7 @@ static int protect_part(struct vma *vma, u64 start, u64 end, u32 prot, struct li
         mm_protect_range(edit.held, start, end);
     if (!error && wants_pages(vma, prot)) {
         vma_name_anon(edit.held);
-        *populates = true;
+        add_part(populate, start, end);
     }
     vma_edit_close(&edit, dead);
     return error;
@@ -77,7 +89,7 @@ static int stretch_to_area_start(struct mm *mm, u64 *start, u64 end, u32 prot)
 }
 
 static int protect_locked(struct mm *mm, u64 start, u64 end, u32 prot, struct list *dead,
-                          bool *populates)
+                          struct to_populate *populate)
 {
     int error = 0;
     if (prot & (PROT_GROWSDOWN | PROT_GROWSUP))
@@ -87,7 +99,7 @@ static int protect_locked(struct mm *mm, u64 start, u64 end, u32 prot, struct li
         if (!vma)
             return -ENOMEM;
         u64 part_end = MIN(vma->end, end);
-        error = protect_part(vma, start, part_end, prot & PROT_ALL, dead, populates);
+        error = protect_part(vma, start, part_end, prot & PROT_ALL, dead, populate);
         start = part_end;
     }
     return error;
@@ -110,11 +122,11 @@ int mm_mprotect(struct mm *mm, u64 addr, u64 length, u32 prot)
         return -EINVAL;
     if (rwsem_write_lock_killable(&mm->mmap_lock))
         return -EINTR;
-    bool populates = false;
-    int error = protect_locked(mm, addr, end, prot, &dead, &populates);
+    struct to_populate populate = {0};
+    int error = protect_locked(mm, addr, end, prot, &dead, &populate);
     rwsem_write_unlock(&mm->mmap_lock);
     vma_bury(&dead);
-    if (populates)
-        (void)mm_populate_locked(mm, addr, end, true);
+    if (populate.start < populate.end)
+        (void)mm_populate_locked(mm, populate.start, populate.end, true);
     return error;
 }

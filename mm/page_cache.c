@@ -181,6 +181,8 @@ static void forget_locked(struct page_cache *cache, struct page *page)
     cache->n_pages--;
     WRITE_ONCE(page->cache, NULL);
     readahead_page_gone(page);
+    if (cache->ops && cache->ops->page_removed)
+        cache->ops->page_removed(cache, page);
 }
 
 void page_cache_remove(struct page_cache *cache, struct page *page)
@@ -191,8 +193,6 @@ void page_cache_remove(struct page_cache *cache, struct page *page)
     forget_locked(cache, page);
     spin_unlock_irq(&cache->tree_lock, irqs);
     counter_add(cached_pages, -1);
-    if (cache->ops && cache->ops->page_removed)
-        cache->ops->page_removed(cache, page);
     page_put(page);
 }
 

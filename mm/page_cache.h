@@ -33,10 +33,10 @@ struct page_cache_ops {
      * readahead: nobody waits for it (a hint).
      */
     void (*read_pages)(struct page_cache *cache, struct page **pages, unsigned n, bool readahead);
-    /* Optional: a locked page has just left the cache (not by reclaim). For owners that count their pages. Never sleeps. */
+    /* Optional: a locked page has just left the cache, whose tree_lock is held. For owners that count their pages. */
     void (*page_removed)(struct page_cache *cache, struct page *page);
-    /* Nothing stands behind the pages: an absent one is made, not read, and one that is there stays,
-     * clean or not. */
+    /* Nothing stands behind the pages: an absent one is made, not read. One that was never stored to (is clean) can be
+     * made again; others stay. */
     bool is_memory;
 };
 

@@ -120,6 +120,8 @@ void readahead_on_read_mark(struct readahead_call *call)
 
 void readahead_advise_willneed(struct mapped_file *file, pgoff_t first, u64 n_pages)
 {
+    if (page_cache_is_memory(file->cache))
+        return; /* nothing to read, and a hole stays one */
     struct readahead_call call = {.file = file,
                                   .kind = READAHEAD_ADVICE,
                                   .index = first,

@@ -85,7 +85,7 @@ static bool was_touched(struct page_cache *cache, struct page *page)
 static bool reclaim_locked(struct page *page)
 {
     struct page_cache *cache = page->cache;
-    if (!cache || page_cache_is_memory(cache) || was_touched(cache, page))
+    if (!cache || was_touched(cache, page))
         return false;
     page_unmap_everywhere(cache, page);
     if (page_has(page, PAGE_DIRTY))

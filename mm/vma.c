@@ -46,6 +46,8 @@ int vma_grow_down(struct vma *vma, u64 addr)
     if ((vma->flags & VMA_LOCKED) &&
         !vma_limits_allow_locking(vma->mm, (vma->start - start) >> PAGE_SHIFT))
         return -ENOMEM;
+    vma_name_anon(
+        vma); /* an area that has grown has pages of its own, as far as fork and merging care */
     vma_edit_begin(&edit, vma->mm);
     struct vma *grown = vma_edit_new(&edit, start, vma->end, vma->prot, vma->flags, NULL, 0);
     int error = grown ? vma_edit_cut(&edit, vma->start, vma->end) : -ENOMEM;

@@ -45,22 +45,19 @@ static void punch(struct page_cache *cache, u64 offset, u64 end)
     }
 }
 
-/* Makes every absent page of [first, behind). => 0; -ENOSPC, -ENOMEM, -EINTR: some are made */
+/* Makes every absent page of [first, behind); none is given back from now on. => 0; -ENOSPC, -ENOMEM, -EINTR: some are made */
 static int reserve(struct inode *inode, pgoff_t first, pgoff_t behind)
 {
     for (pgoff_t index = first; index < behind; index++) {
+        bool is_fresh = page_cache_next_absent(&inode->cache, index, index) == index;
         struct page *page;
-        int error;
 
         if (task_kill_is_pending(task_current()))
             return -EINTR;
-        index = page_cache_next_absent(&inode->cache, index, behind - 1);
-        if (index >= behind)
-            break;
-        error = tmpfs_get_page_locked(inode, index, &page);
+        int error = tmpfs_get_page_locked(inode, index, &page);
         if (error)
             return error;
-        page_set(page, PAGE_UNTOUCHED);
+        page_set(page, PAGE_DIRTY | (is_fresh ? PAGE_UNTOUCHED : 0));
         page_unlock(page);
         page_put(page);
     }

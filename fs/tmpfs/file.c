@@ -5,8 +5,9 @@
  *   - An absent page is a hole. read() copies zeros for it and leaves it absent; a fault and a
  *     write make it.
  *   - The cache keeps its pages, and they are off reclaim's list: only removal (truncate, punch, the
- *     end of the file) takes one away. A page is dirty from the first store or write on; until then
- *     it is mapped read-only, so that the store is seen.
+ *     end of the file) takes one away, or MADV_PAGEOUT one that is clean, and so zeros. A page is dirty
+ *     from the first store, write or fallocate on; until then it is mapped read-only, so that the
+ *     store is seen.
  *   - write() holds inode->rwlock exclusive, no fault ever takes it. User memory is copied with the
  *     page locked only by the copy that cannot fault, after the source has been touched without any
  *     page locked: the source may be a mapping of the very page.

@@ -210,6 +210,62 @@ KTEST(fork, untouched_memory_costs_nothing)
     test_mm_leave();
 }
 
+/* Is the page in memory, as mincore says in the space? Its answer goes to page 15. */
+static u8 in_memory(struct mm *mm, unsigned page)
+{
+    u8 there = 0xff;
+    struct mm *mine = task_current()->mm;
+    test_mm_attach(mm);
+    KEXPECT_EQ(mm_mincore(mm, PAGE(page), PAGE_SIZE, PAGE(15)), 0);
+    KEXPECT_EQ(copy_from_user(&there, PAGE(15), 1), 0);
+    test_mm_attach(mine);
+    return there;
+}
+
+/* Pages of zeros that were only read come along where the area has pages of its own: 0 and 1 are of such an area, 4 is not. */
+KTEST(fork, the_zero_page_comes_along_with_pages_of_the_area)
+{
+    struct mm *parent = test_mm_enter();
+    KASSERT(parent != NULL);
+    map_anon(parent, 0, 3, RW);
+    map_anon(parent, 4, 1, RW);
+    map_anon(parent, 15, 1, RW);
+    touch(0, 1);
+    KEXPECT_EQ(user_peek(PAGE(1)), 0);
+    KEXPECT_EQ(user_peek(PAGE(4)), 0);
+    struct mm *child = fork_checked(parent);
+    KASSERT(child != NULL);
+    static const u8 wanted[] = {1, 1, 0, 0, 0};
+    for (unsigned i = 0; i < 5; i++)
+        if (i != 3 && !KEXPECT_EQ(in_memory(child, i), wanted[i]))
+            ktest_note("page %u", i);
+    KEXPECT_EQ(child->rss_anon, 2); /* page 0, and page 15 by the answer */
+    KEXPECT_EQ(poke_in(child, PAGE(1), 9), 0);
+    KEXPECT_EQ(peek_in(child, PAGE(1)), 9);
+    KEXPECT_EQ(peek_in(parent, PAGE(1)), 0);
+    mm_put(child);
+    test_mm_leave();
+}
+
+/* An area that has grown counts as one with pages of its own, though it was only read. */
+KTEST(fork, a_grown_area_brings_its_zero_pages_along)
+{
+    struct mm *parent = test_mm_enter();
+    KASSERT(parent != NULL);
+    KEXPECT(mm_mmap(parent, PAGE(8), BYTES(2), PROT_READ, ANON | MAP_FIXED | MAP_GROWSDOWN, NULL,
+                    0) > 0);
+    map_anon(parent, 15, 1, RW);
+    KEXPECT_EQ(user_peek(PAGE(9)), 0);
+    KEXPECT_EQ(user_peek(PAGE(6)), 0);
+    struct mm *child = fork_checked(parent);
+    KASSERT(child != NULL);
+    KEXPECT_EQ(in_memory(child, 6), 1);
+    KEXPECT_EQ(in_memory(child, 7), 0);
+    KEXPECT_EQ(in_memory(child, 9), 1);
+    mm_put(child);
+    test_mm_leave();
+}
+
 /* ---- Other threads of the parent ---- */
 
 #define WRITERS 3

@@ -395,6 +395,25 @@ KTEST(mlock, a_hole_is_enomem_and_so_is_what_nobody_may_touch)
     test_mm_leave();
 }
 
+/* The first area's failure ended the populating before the second; mprotect brings in the first alone. */
+KTEST(mlock, mprotect_brings_in_only_what_becomes_writable)
+{
+    struct memory_file f;
+    KASSERT(enter());
+    memory_file_init(&f, 4, true, true);
+    map_anon(0, 2, PROT_NONE);
+    KEXPECT_EQ(mm_mmap(mm, PAGE(2), BYTES(6), RW, MAP_PRIVATE | MAP_FIXED, &f.file, 0), PAGE(2));
+    KEXPECT_EQ(mm_mlock(mm, PAGE(0), BYTES(5), true), -ENOMEM);
+    expect_areas("[0,2)---p0 [2,5)rw-p+f0 [5,8)rw-p+f3");
+    KEXPECT_EQ(mm_mprotect(mm, PAGE(0), BYTES(5), RW), 0);
+    KEXPECT_EQ(mm->rss_anon, 2);
+    KEXPECT_EQ(f.pages_read, 0);
+    KEXPECT_EQ(mm_munlock_all(mm), 0);
+    expect_areas("[0,2)rw-p0 [2,8)rw-p+f0");
+    test_mm_leave();
+    memory_file_destroy(&f);
+}
+
 KTEST(mlock, reclaim_passes_over_locked_pages_of_files)
 {
     struct memory_file f;

@@ -339,6 +339,50 @@ KTEST(tmpfs, reclaim_takes_nothing_and_a_store_is_a_minor_fault)
     stage_leave(&stage);
 }
 
+static u8 in_memory(struct stage *stage, unsigned page)
+{
+    u8 there = 0xff;
+    KEXPECT_EQ(mm_mincore(stage->mm, FILE_BASE + page * PAGE_SIZE, PAGE_SIZE, BUFFER_BASE), 0);
+    KEXPECT_EQ(copy_from_user(&there, BUFFER_BASE, 1), 0);
+    return there;
+}
+
+/* Pages: 0 only read; 1 stored to; 2 written; 3 read, then part of a fallocate. */
+KTEST(tmpfs, pageout_takes_the_pages_that_are_nothing_but_zeros)
+{
+    struct stage stage;
+
+    KASSERT(stage_enter(&stage, 4));
+    u64 used = tmpfs_pages_used();
+    KEXPECT_EQ(write_at(&stage, BUFFER_BASE, 1, 2 * PAGE_SIZE), 1);
+    KEXPECT_EQ(user_poke(FILE_BASE + PAGE_SIZE, 7), 0);
+    for (unsigned page = 0; page < 4; page++)
+        user_peek(FILE_BASE + page * PAGE_SIZE);
+    KEXPECT_EQ(vfs_allocate(stage.file->inode, 0, 3 * PAGE_SIZE, PAGE_SIZE), 0);
+    KEXPECT_EQ(tmpfs_pages_used(), used + 4);
+    KEXPECT_EQ(mm_madvise(stage.mm, FILE_BASE, 4 * PAGE_SIZE, MADV_PAGEOUT), 0);
+    for (unsigned page = 0; page < 4; page++)
+        KEXPECT_EQ(in_memory(&stage, page), page != 0);
+    KEXPECT_EQ(tmpfs_pages_used(), used + 3);
+    KEXPECT_EQ(stage.file->inode->blocks_512, 3 * SECTORS_PER_PAGE);
+    KEXPECT_EQ(user_peek(FILE_BASE), 0);
+    KEXPECT_EQ(user_peek(FILE_BASE + PAGE_SIZE), 7);
+    stage_leave(&stage);
+    KEXPECT_EQ(tmpfs_pages_used(), used);
+}
+
+KTEST(tmpfs, willneed_makes_no_pages)
+{
+    struct stage stage;
+
+    KASSERT(stage_enter(&stage, 4));
+    KEXPECT_EQ(mm_madvise(stage.mm, FILE_BASE, 4 * PAGE_SIZE, MADV_WILLNEED), 0);
+    KEXPECT_EQ(stage.file->inode->blocks_512, 0);
+    for (unsigned page = 0; page < 4; page++)
+        KEXPECT_EQ(in_memory(&stage, page), 0);
+    stage_leave(&stage);
+}
+
 KTEST(tmpfs, a_full_tmpfs_is_enospc_and_a_store_fails)
 {
     struct stage stage;
