@@ -220,10 +220,13 @@ KTEST(fault_kinds, a_clean_shared_page_is_read_only_until_the_first_store_makes_
                  KEXPECT_EQ(user_poke(PAGE(102), 8), 0)); /* a copy: not the file's */
     KEXPECT(!is_dirty(file, 2));
     KEXPECT_EQ(user_peek(PAGE(2)), 0);
-    /* Clean or dirty, what is in memory only stays there. */
-    KEXPECT_EQ(mm_madvise(mm, PAGE(0), BYTES(4), MADV_PAGEOUT), 0);
+    /* What was stored is only there, and stays; the clean page is nothing but zeros. */
     KEXPECT_EQ(page_cache_drop_range(&file->inode->cache, 0, 100), 0);
     KEXPECT_EQ(file->inode->cache.n_pages, 3);
+    KEXPECT_EQ(mm_madvise(mm, PAGE(0), BYTES(4), MADV_PAGEOUT), 0);
+    KEXPECT_EQ(file->inode->cache.n_pages, 2);
+    KEXPECT_EQ(user_peek(PAGE(0)), 6);
+    KEXPECT_EQ(user_peek(PAGE(1)), 7);
     test_mm_leave();
     file_put(file);
 }
