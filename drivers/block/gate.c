@@ -12,18 +12,10 @@
 #include "lib/errno.h"
 #include "mm/core/slab.h"
 
-struct gate_rule {
-    u64 first, last; /* sectors */
-    u32 left;        /* requests it still catches; 0 = unlimited */
-    int error;       /* 0: hold */
-    bool is_used;
-};
-
 struct gate {
     struct block_device *device;
-    struct spinlock lock; /* everything below, but for the wait queue */
-    struct gate_rule rules[GATE_MAX_RULES];
-    u32 rule_order[GATE_MAX_RULES]; /* of the n_rules in use, oldest first */
+    struct spinlock lock;                   /* everything below, but for the wait queue */
+    struct gate_rule rules[GATE_MAX_RULES]; /* oldest first */
     u32 n_rules;
     struct list held; /* oldest first */
     u32 n_held;
@@ -200,17 +192,16 @@ static bool rule_fits(const struct gate_rule *rule, const struct block_request *
 
 static void rule_drop_locked(struct gate *gate, u32 at)
 {
-    gate->rules[gate->rule_order[at]].is_used = false;
     gate->n_rules--;
     for (u32 i = at; i < gate->n_rules; i++)
-        gate->rule_order[i] = gate->rule_order[i + 1];
+        gate->rules[i] = gate->rules[i + 1];
 }
 
 /* The rule that decides about the request, one of its uses taken. => false: none */
 static bool rule_take_locked(struct gate *gate, const struct block_request *request, int *error)
 {
     for (u32 i = 0; i < gate->n_rules; i++) {
-        struct gate_rule *rule = &gate->rules[gate->rule_order[i]];
+        struct gate_rule *rule = &gate->rules[i];
 
         if (!rule_fits(rule, request))
             continue;
@@ -231,13 +222,9 @@ static int rule_add(struct block_device *device, u64 first, u64 last, int error,
     if (!gate)
         return -ENOMEM;
     irqs_on = spin_lock_irq(&gate->lock);
-    for (u32 i = 0; i < GATE_MAX_RULES; i++) {
-        if (gate->rules[i].is_used)
-            continue;
-        gate->rules[i] = (struct gate_rule){first, last, count, error, true};
-        gate->rule_order[gate->n_rules++] = i;
+    if (gate->n_rules < GATE_MAX_RULES) {
+        gate->rules[gate->n_rules++] = (struct gate_rule){first, last, count, error};
         result = 0;
-        break;
     }
     spin_unlock_irq(&gate->lock, irqs_on);
     return result;
@@ -253,23 +240,17 @@ int gate_fail(struct block_device *device, u64 first_sector, u64 last_sector, in
     return rule_add(device, first_sector, last_sector, error, count);
 }
 
-bool gate_failing(struct block_device *device, unsigned index, u64 *first, u64 *last)
+bool gate_rule_get(struct block_device *device, unsigned index, struct gate_rule *out)
 {
     struct gate *gate = atomic_load(&device->gate);
-    bool is_found = false, irqs_on;
+    bool is_found, irqs_on;
 
     if (!gate)
         return false;
     irqs_on = spin_lock_irq(&gate->lock);
-    for (u32 i = 0; i < gate->n_rules && !is_found; i++) {
-        const struct gate_rule *rule = &gate->rules[gate->rule_order[i]];
-
-        if (!rule->error || index-- > 0)
-            continue;
-        *first = rule->first;
-        *last = rule->last;
-        is_found = true;
-    }
+    is_found = index < gate->n_rules;
+    if (is_found)
+        *out = gate->rules[index];
     spin_unlock_irq(&gate->lock, irqs_on);
     return is_found;
 }
@@ -314,17 +295,22 @@ bool gate_filter(struct gate *gate, struct block_request *request)
     return true;
 }
 
-static struct block_request *held_take(struct gate *gate, unsigned index)
+static struct block_request *held_find_locked(struct gate *gate, unsigned index)
 {
-    struct block_request *request, *found = NULL;
-    bool irqs_on = spin_lock_irq(&gate->lock);
+    struct block_request *request;
 
     list_for_each (request, &gate->held, link) {
-        if (index-- == 0) {
-            found = request;
-            break;
-        }
+        if (index-- == 0)
+            return request;
     }
+    return NULL;
+}
+
+static struct block_request *held_take(struct gate *gate, unsigned index)
+{
+    bool irqs_on = spin_lock_irq(&gate->lock);
+    struct block_request *found = held_find_locked(gate, index);
+
     if (found) {
         list_del(&found->link);
         gate->n_held--;
@@ -332,6 +318,22 @@ static struct block_request *held_take(struct gate *gate, unsigned index)
     }
     spin_unlock_irq(&gate->lock, irqs_on);
     return found;
+}
+
+bool gate_held_get(struct block_device *device, unsigned index, struct gate_log_entry *out)
+{
+    struct gate *gate = atomic_load(&device->gate);
+    struct block_request *request;
+    bool irqs_on;
+
+    if (!gate)
+        return false;
+    irqs_on = spin_lock_irq(&gate->lock);
+    request = held_find_locked(gate, index);
+    if (request)
+        *out = (struct gate_log_entry){request->sector, request->bytes, request->flags};
+    spin_unlock_irq(&gate->lock, irqs_on);
+    return request != NULL;
 }
 
 int gate_release(struct block_device *device, unsigned index)
@@ -381,6 +383,22 @@ void gate_wait_held(struct block_device *device, unsigned at_least)
     ASSERT(gate);
     WAIT_FOR(&gate->held_queue, gate_held(device) >= at_least,
              "%lu requests held in the gate of device %lx", at_least, device->dev);
+}
+
+int gate_wait_held_killable(struct block_device *device, unsigned at_least)
+{
+    struct gate *gate = gate_get(device);
+    struct waiter w;
+    int error = 0;
+
+    if (!gate)
+        return -ENOMEM;
+    wait_begin(&gate->held_queue, &w, "%lu requests held in the gate of device %lx", at_least,
+               device->dev);
+    while (gate_held(device) < at_least && !error)
+        error = wait_sleep_killable(&w, 0);
+    wait_end(&gate->held_queue, &w);
+    return error;
 }
 
 /* ---- The log ---- */

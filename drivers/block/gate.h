@@ -56,26 +56,36 @@ int gate_hold(struct block_device *device, u64 first_sector, u64 last_sector, u3
  * instead of passing them to the driver; the delay model applies to them too. => as gate_hold */
 int gate_fail(struct block_device *device, u64 first_sector, u64 last_sector, int error, u32 count);
 
-/* The failing range number `index` (0 = oldest). => whether there is one */
-bool gate_failing(struct block_device *device, unsigned index, u64 *first, u64 *last);
+struct gate_rule {
+    u64 first, last; /* sectors */
+    u32 left;        /* requests it still catches; 0 = unlimited */
+    int error;       /* 0: hold */
+};
+/* The rule number `index` (0 = oldest). => whether there is one */
+bool gate_rule_get(struct block_device *device, unsigned index, struct gate_rule *out);
 
 unsigned gate_held(struct block_device *device);                     /* requests held now */
 void gate_wait_held(struct block_device *device, unsigned at_least); /* sleeps until so many are */
+/* The same for programs. => 0, -EINTR: a fatal signal, -ENOMEM */
+int gate_wait_held_killable(struct block_device *device, unsigned at_least);
 /* Lets the held request number `index` (0 = oldest) go on. => 0 or -ENOENT */
 int gate_release(struct block_device *device, unsigned index);
 void gate_release_all(struct block_device *device); /* in order; the rules stay */
 void gate_open(struct block_device *device);        /* drops all rules and releases everything */
+
+struct gate_log_entry {
+    u64 sector;
+    u32 bytes;
+    u32 flags;
+};
+/* The held request number `index` (0 = oldest). => whether there is one */
+bool gate_held_get(struct block_device *device, unsigned index, struct gate_log_entry *out);
 
 /*
  * The log: requests as they arrive at the gate, before any rule, in order. gate_log_reset empties
  * it and starts it. gate_log copies the first `max` entries (of GATE_LOG_ENTRIES that are kept).
  * => number of requests seen since the reset; starts the log if it was off
  */
-struct gate_log_entry {
-    u64 sector;
-    u32 bytes;
-    u32 flags;
-};
 unsigned gate_log(struct block_device *device, struct gate_log_entry *out, unsigned max);
 void gate_log_reset(struct block_device *device);
 

@@ -169,10 +169,11 @@ static int store_fail(void *arg, const char *text, size_t len)
 static size_t show_fail(void *arg, char *buf, size_t size)
 {
     struct text_out out = {buf, size, 0};
-    u64 first, last;
+    struct gate_rule rule;
 
-    for (unsigned i = 0; gate_failing(arg, i, &first, &last); i++)
-        text_out_put(&out, "%lu %lu\n", first, last);
+    for (unsigned i = 0; gate_rule_get(arg, i, &rule); i++)
+        if (rule.error)
+            text_out_put(&out, "%lu %lu\n", rule.first, rule.last);
     return out.len;
 }
 

@@ -39,4 +39,5 @@ void sysfs_add_files(struct super_block *sys)
     sysfs_add_block_devices(sys);
     sysfs_add_cpus(sys);
     sysfs_add_huge_pages(sys);
+    sysfs_add_debug_files(sys);
 }

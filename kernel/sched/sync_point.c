@@ -10,6 +10,7 @@
 #include "kernel/log/log.h"
 #include "kernel/sched/wait.h"
 #include "kernel/sync/atomic.h"
+#include "lib/errno.h"
 #include "lib/hash.h"
 #include "lib/rng.h"
 #include "lib/string.h"
@@ -22,6 +23,11 @@ struct point {
     struct task *only;   /* NULL: anybody */
     struct task *parked; /* NULL: still armed */
     bool is_released;
+
+    bool
+        is_programs; /* armed by a program: it says by number who parks, and a fatal signal ends it */
+    u32 only_pid;    /* 0: anybody but `not_me` */
+    const struct task *not_me; /* who armed it; compared, never followed */
 };
 
 static LOCK_CLASS(points_class, "sync points");
@@ -40,6 +46,13 @@ static void free_point_locked(struct point *p)
     atomic_sub(&sync_points_armed, 1);
 }
 
+static bool is_for(const struct point *p, const struct task *me)
+{
+    if (p->is_programs)
+        return p->only_pid ? p->only_pid == me->pid : p->not_me != me;
+    return !p->only || p->only == me;
+}
+
 /* An armed point of that name for this task; it parks there. => NULL: none */
 static struct point *park_if_armed(const char *name, struct task *me)
 {
@@ -47,7 +60,7 @@ static struct point *park_if_armed(const char *name, struct task *me)
 
     spin_lock(&points_lock);
     for (struct point *p = points; p < points + MAX_POINTS && !found; p++) {
-        if (p->name && !p->parked && (!p->only || p->only == me) && strcmp(p->name, name) == 0)
+        if (p->name && !p->parked && is_for(p, me) && strcmp(p->name, name) == 0)
             found = p;
     }
     if (found)
@@ -75,6 +88,20 @@ static bool seed_says_yield(struct task *me)
     return rng_one_in(&rng, YIELD_ONE_IN);
 }
 
+static void wait_until_released(struct point *p)
+{
+    struct waiter w;
+
+    wait_begin(&parked_queue, &w, "sync point %s", (u64)p->name, 0);
+    while (!atomic_load(&p->is_released)) {
+        if (!p->is_programs)
+            wait_sleep(&w);
+        else if (wait_sleep_killable(&w, 0))
+            break;
+    }
+    wait_end(&parked_queue, &w);
+}
+
 void sync_point_reached(const char *name)
 {
     struct task *me = task_current();
@@ -87,7 +114,7 @@ void sync_point_reached(const char *name)
     if (!p)
         return;
     wait_wake_all(&tests_queue);
-    WAIT_FOR(&parked_queue, atomic_load(&p->is_released), "sync point %s", name, 0);
+    wait_until_released(p);
     leave(p);
 }
 
@@ -103,20 +130,27 @@ void sync_point_reached_spinning(const char *name)
     leave(p);
 }
 
-void sync_point_arm(const char *name, struct task *task)
+/* => false: the table is full */
+static bool arm_locked(const struct point *new)
 {
-    bool is_full = true;
-
-    spin_lock(&points_lock);
-    for (struct point *p = points; p < points + MAX_POINTS && is_full; p++) {
+    for (struct point *p = points; p < points + MAX_POINTS; p++) {
         if (p->name)
             continue;
-        *p = (struct point){.name = name, .only = task};
+        *p = *new;
         atomic_add(&sync_points_armed, 1);
-        is_full = false;
+        return true;
     }
+    return false;
+}
+
+void sync_point_arm(const char *name, struct task *task)
+{
+    bool is_armed;
+
+    spin_lock(&points_lock);
+    is_armed = arm_locked(&(struct point){.name = name, .only = task});
     spin_unlock(&points_lock);
-    if (is_full)
+    if (!is_armed)
         panic("more than %d sync points armed", MAX_POINTS);
 }
 
@@ -146,6 +180,14 @@ bool sync_point_is_parked(const char *name)
     return parked_at(name) != NULL;
 }
 
+static void release_locked(struct point *p)
+{
+    if (p->parked)
+        atomic_store(&p->is_released, true);
+    else
+        free_point_locked(p);
+}
+
 /* name NULL: all */
 static void release_points(const char *name)
 {
@@ -153,10 +195,7 @@ static void release_points(const char *name)
     for (struct point *p = points; p < points + MAX_POINTS; p++) {
         if (!p->name || (name && strcmp(p->name, name) != 0))
             continue;
-        if (p->parked)
-            atomic_store(&p->is_released, true);
-        else
-            free_point_locked(p);
+        release_locked(p);
     }
     spin_unlock(&points_lock);
     wait_wake_all(&parked_queue);
@@ -171,6 +210,112 @@ void sync_point_reset(void)
 {
     release_points(NULL);
 }
+
+/* ---- For programs ---- */
+
+extern const char __sync_points_start[], __sync_points_end[];
+
+const char *sync_point_next_name(const char *name)
+{
+    const char *next = name ? name + strlen(name) + 1 : __sync_points_start;
+
+    return next < __sync_points_end ? next : NULL;
+}
+
+static const char *find_name(const char *name)
+{
+    const char *known = NULL;
+
+    while ((known = sync_point_next_name(known)) && strcmp(known, name) != 0) {
+    }
+    return known;
+}
+
+/* The program's point of that name. => NULL: none is armed, and nobody parked */
+static struct point *find_programs_locked(const char *name)
+{
+    for (struct point *p = points; p < points + MAX_POINTS; p++)
+        if (p->name && p->is_programs && !p->is_released && strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+int sync_point_arm_for_program(const char *name, u32 pid)
+{
+    struct point new = {
+        .name = find_name(name), .is_programs = true, .only_pid = pid, .not_me = task_current()};
+    int error = 0;
+
+    if (!new.name)
+        return -ENOENT;
+    spin_lock(&points_lock);
+    if (find_programs_locked(name))
+        error = -EBUSY;
+    else if (!arm_locked(&new))
+        error = -ENOSPC;
+    spin_unlock(&points_lock);
+    return error;
+}
+
+enum sync_point_state sync_point_state_for_program(const char *name, u32 *pid)
+{
+    enum sync_point_state state = SYNC_POINT_OFF;
+    const struct point *p;
+
+    spin_lock(&points_lock);
+    p = find_programs_locked(name);
+    if (p) {
+        state = p->parked ? SYNC_POINT_PARKED : SYNC_POINT_ARMED;
+        *pid = p->parked ? p->parked->pid : p->only_pid;
+    }
+    spin_unlock(&points_lock);
+    return state;
+}
+
+int sync_point_wait_for_program(const char *name)
+{
+    enum sync_point_state state;
+    struct waiter w;
+    u32 pid;
+    int error = 0;
+
+    wait_begin(&tests_queue, &w, "somebody at sync point %s", (u64)name, 0);
+    while ((state = sync_point_state_for_program(name, &pid)) == SYNC_POINT_ARMED && !error)
+        error = wait_sleep_killable(&w, 0);
+    wait_end(&tests_queue, &w);
+    return state == SYNC_POINT_OFF ? -ENOENT : error;
+}
+
+/* name NULL: all. => whether there was one */
+static bool release_programs(const char *name)
+{
+    struct point *p;
+    bool any = false;
+
+    spin_lock(&points_lock);
+    for (p = points; p < points + MAX_POINTS; p++) {
+        if (!p->name || !p->is_programs || (name && strcmp(p->name, name) != 0))
+            continue;
+        any |= !p->is_released;
+        release_locked(p);
+    }
+    spin_unlock(&points_lock);
+    wait_wake_all(&parked_queue);
+    wait_wake_all(&tests_queue);
+    return any;
+}
+
+int sync_point_go_for_program(const char *name)
+{
+    return release_programs(name) ? 0 : -ENOENT;
+}
+
+void sync_point_reset_for_programs(void)
+{
+    release_programs(NULL);
+}
+
+/* ---- Seeds ---- */
 
 void sync_points_set_seed(u64 seed)
 {

@@ -8,6 +8,7 @@
  * Whoever ends a process (exit_group, a fatal signal) sets is_ending and its status under process->lock and marks the
  * threads killed; the first one to do so decides. Each thread ends by itself, where it leaves the kernel or sleeps killably.
  */
+#include "fs/sys/sys.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/task/process_internal.h"
 #include "kernel/task/signal.h"
@@ -115,6 +116,7 @@ static void give_everything_back(struct process *process)
     process->fs = NULL;
     process->usage.max_rss_pages = MAX(process->usage.max_rss_pages, mm_rss_peak(mm));
     spin_unlock(&process_tree_lock);
+    sysfs_process_ended(process);
     fd_table_put(files);
     fs_context_put(fs);
     SYNC_POINT(process_memory_goes);

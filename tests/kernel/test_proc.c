@@ -676,14 +676,14 @@ KTEST(proc, gate_fail_file_makes_sectors_bad_and_good_again)
     static const char *const bad[] = {"", "8", "8 7", "8 9 10", "x 9", "8 x", "0 999999999999"};
     char path[NAME_BYTES];
     struct block_device *disk = first_disk(path, sizeof(path), "gate/fail");
-    u64 first, last;
+    struct gate_rule rule;
     char *text;
 
     if (!disk)
         KTEST_SKIP("needs a disk");
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++)
         KEXPECT_EQ(write_in("/sys", path, bad[i]), -EINVAL);
-    KEXPECT(!gate_failing(disk, 0, &first, &last));
+    KEXPECT(!gate_rule_get(disk, 0, &rule));
     KEXPECT_EQ(write_in("/sys", path, "160 167\n"), 8);
     KEXPECT_EQ(write_in("/sys", path, "8 9"), 3);
     text = text_in("/sys", path);
@@ -691,5 +691,5 @@ KTEST(proc, gate_fail_file_makes_sectors_bad_and_good_again)
         KEXPECT_STREQ(text, "160 167\n8 9\n");
     kfree(text);
     KEXPECT_EQ(write_in("/sys", path, "none\n"), 5);
-    KEXPECT(!gate_failing(disk, 0, &first, &last));
+    KEXPECT(!gate_rule_get(disk, 0, &rule));
 }

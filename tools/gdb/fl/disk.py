@@ -115,7 +115,7 @@ def disk(words):
                 say(f"  the gate: latency {int(delay['latency_ns'])} ns, each request "
                     f"{int(delay['per_request_ns'])} ns, bandwidth {int(delay['bandwidth'])} B/s")
             for i in range(min(int(gate["n_rules"]), 16)):
-                say("  " + rule_text(gate["rules"][int(gate["rule_order"][i])]))
+                say("  " + rule_text(gate["rules"][i]))
         for state, request in found:
             say(f"  {request_text(state, request)}")
             say(f"    {pages_text(request)}")
