@@ -7,6 +7,7 @@
  */
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
+#include "kernel/log/report.h"
 #include "kernel/log/trace.h"
 #include "kernel/sched/task.h"
 #include "mm/fault_internal.h"
@@ -33,15 +34,12 @@ static enum fault_access access_of(u64 error)
     return error & PF_ERROR_EXEC ? FAULT_EXEC : error & PF_ERROR_WRITE ? FAULT_WRITE : FAULT_READ;
 }
 
-NORETURN static void kernel_bug(struct trap_frame *frame, u64 addr)
+NORETURN static void kernel_bug(const struct trap_frame *frame)
 {
-    const char *what = frame->error & PF_ERROR_EXEC    ? "executed"
-                       : frame->error & PF_ERROR_WRITE ? "written"
-                                                       : "read";
-    if (kernel_stack_guard_hit(addr))
-        panic_frame(frame, "kernel stack overflow: guard page at %lx %s", addr, what);
-    panic_frame(frame, "kernel page fault: address %lx %s, %s", addr, what,
-                frame->error & PF_ERROR_PRESENT ? "not allowed" : "nothing mapped there");
+    if (kernel_stack_guard_hit(frame->fault_address))
+        panic_report(REPORT_STACK_OVERFLOW, frame, "kernel stack overflow: guard page at %#lx %s",
+                     frame->fault_address, frame->error & PF_ERROR_WRITE ? "written" : "read");
+    trap_die(frame);
 }
 
 /* The kernel touched user memory for the current program, by one of the instructions that may fault. */
@@ -63,7 +61,7 @@ static void page_fault_trap(struct trap_frame *frame)
         panic_frame(frame, "page tables are corrupt at address %lx", addr);
     if (!trap_from_user(frame)) {
         if (!trap_has_fixup(frame))
-            kernel_bug(frame, addr);
+            kernel_bug(frame);
         serve_kernel_access(frame, task, addr);
         return;
     }

@@ -26,6 +26,7 @@ struct cpu {
     u32 irq_depth; /* > 0 inside an interrupt handler */
     bool is_online;
     bool is_stopped; /* halted for good by another CPU's panic */
+    u64 stopped_rip; /* ... which came upon it here; 0: not known */
 };
 
 static inline struct cpu *this_cpu(void)

@@ -137,9 +137,10 @@ static void on_stop_interrupt(void *context)
  */
 static void on_nmi(struct trap_frame *frame)
 {
-    (void)frame;
-    if (panic_in_progress())
+    if (panic_in_progress()) {
+        this_cpu()->stopped_rip = frame->rip;
         halt_for_good();
+    }
     (*percpu_this(stray_nmis))++;
 }
 

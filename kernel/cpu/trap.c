@@ -13,6 +13,7 @@
 
 #include "kernel/cpu/irq.h"
 #include "kernel/log/log.h"
+#include "kernel/log/report.h"
 #include "kernel/sync/lockorder.h"
 
 #define N_EXCEPTIONS 32
@@ -129,23 +130,29 @@ static bool is_stack_overflow(const struct trap_frame *frame)
     return frame->vector == TRAP_DOUBLE_FAULT && frame->rsp - CPU_READ_CR(2) < PAGE_SIZE;
 }
 
-NORETURN static void die(struct trap_frame *frame)
+static const char *reason_of(const struct trap_frame *frame)
 {
+    return frame->error & PF_ERROR_RESERVED  ? "its page table entry is malformed"
+           : frame->error & PF_ERROR_PRESENT ? "not allowed there"
+                                             : "nothing is mapped there";
+}
+
+void trap_die(const struct trap_frame *frame)
+{
+    const char *mode = trap_from_user(frame) ? "user" : "kernel";
+
     if (is_stack_overflow(frame))
-        panic_frame(frame, "kernel stack overflow (double fault, rsp %#lx)", frame->rsp);
+        panic_report(REPORT_STACK_OVERFLOW, frame, "kernel stack overflow (double fault, rsp %#lx)",
+                     frame->rsp);
     if (frame->vector != TRAP_PAGE_FAULT)
-        panic_frame(frame, "%s in %s mode, error code %#lx", trap_name(frame->vector),
-                    trap_from_user(frame) ? "user" : "kernel", frame->error);
-    panic_frame(frame, "%s mode %s %#lx: %s (page fault, error code %#lx)",
-                trap_from_user(frame) ? "user" : "kernel",
-                frame->error & PF_ERROR_EXEC    ? "executed"
-                : frame->error & PF_ERROR_WRITE ? "wrote to"
-                                                : "read from",
-                frame->fault_address,
-                frame->error & PF_ERROR_RESERVED  ? "its page table entry is malformed"
-                : frame->error & PF_ERROR_PRESENT ? "not allowed there"
-                                                  : "nothing is mapped there",
-                frame->error);
+        panic_report(REPORT_EXCEPTION, frame, "%s in %s mode, error code %#lx",
+                     trap_name(frame->vector), mode, frame->error);
+    panic_report(frame->fault_address < PAGE_SIZE ? REPORT_NULL_POINTER : REPORT_BAD_POINTER, frame,
+                 "%s mode %s %#lx: %s (page fault, error code %#lx)", mode,
+                 frame->error & PF_ERROR_EXEC    ? "executed"
+                 : frame->error & PF_ERROR_WRITE ? "wrote to"
+                                                 : "read from",
+                 frame->fault_address, reason_of(frame), frame->error);
 }
 
 /* A kernel address is served by nobody; and in a panic nothing is. */
@@ -168,7 +175,7 @@ static void handle_exception(struct trap_frame *frame)
     else if (trap_from_user(frame) && user_exception_hook)
         user_exception_hook(frame);
     else if (trap_from_user(frame) || !trap_fixup(frame))
-        die(frame);
+        trap_die(frame);
     irq_disable();
 }
 
@@ -196,7 +203,7 @@ static void raise_protection_fault(struct trap_frame *frame)
     frame->vector = TRAP_PROTECTION;
     frame->error = 0;
     if (!user_exception_hook)
-        die(frame);
+        trap_die(frame);
     user_exit_hook();
     irq_enable();
     user_exception_hook(frame);
@@ -243,7 +250,7 @@ void trap_dispatch_paranoid(struct trap_frame *frame)
     if (handlers[frame->vector])
         handlers[frame->vector](frame);
     else
-        die(frame);
+        trap_die(frame);
 }
 
 /* => whether SYSRET may bring the frame back */

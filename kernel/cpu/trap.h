@@ -68,6 +68,9 @@ static inline bool trap_from_user(const struct trap_frame *frame)
 
 typedef void (*trap_handler)(struct trap_frame *frame);
 
+/* Ends the machine with a report of an exception that nobody can serve (kernel/log/report.h). */
+NORETURN void trap_die(const struct trap_frame *frame);
+
 /*
  * Exceptions 0…31. Without a handler an exception panics (kernel) or goes to the user_exception
  * hook. A page fault of the kernel on a kernel address goes to the exception table first: nobody

@@ -16,13 +16,14 @@
 #include "kernel/cpu/trap.h"
 #include "kernel/cpu/uaccess.h"
 #include "kernel/log/internal.h"
+#include "kernel/log/report.h"
 
 #define MAX_FRAMES  1000 /* steps; a function that calls itself takes two lines however deep it is */
 #define KERNEL_HALF 0xffff800000000000ul
 
 extern char trap_dispatch_return[], trap_paranoid_return[], trap_syscall_return[];
 
-typedef void (*line_fn)(const char *fmt, ...);
+typedef report_line line_fn;
 
 struct walk {
     u64 rip, rbp;
@@ -44,7 +45,7 @@ static bool read_word(u64 addr, u64 *out)
 static void print_repetition(struct walk *w, line_fn line)
 {
     if (w->n_same)
-        line("    … %u times more", w->n_same);
+        line("  … %u times more", w->n_same);
     w->n_same = 0;
 }
 
@@ -52,7 +53,7 @@ static void print_step(const struct walk *w, line_fn line)
 {
     char text[SYMBOL_TEXT_BYTES];
 
-    line("  %#018lx  %s", w->rip, symbol_format(w->is_return ? w->rip - 1 : w->rip, text));
+    line("%#018lx  %s", w->rip, symbol_format(w->is_return ? w->rip - 1 : w->rip, text));
 }
 
 /* At a trap: the return address of a function without a frame, if it looks like one. */
@@ -65,7 +66,7 @@ static void print_possible_caller(u64 rsp, u64 rbp, line_fn line)
         return;
     if (read_word(rbp + 8, &next) && next == word)
         return;
-    line("  %#018lx  %s ?", word, symbol_format(word - 1, text));
+    line("%#018lx  %s ?", word, symbol_format(word - 1, text));
 }
 
 /* Over the trap frame at `addr`. => false where the walk ends */
@@ -80,10 +81,10 @@ static bool cross_door(struct walk *w, u64 addr, line_fn line)
         return false;
     bool user = (cs & 3) == 3;
     if (vector == TRAP_PAGE_FAULT)
-        line("  -- %s on %#lx, in %s mode", trap_name(vector), fault_address,
+        line("-- %s on %#lx, in %s mode", trap_name(vector), fault_address,
              user ? "user" : "kernel");
     else
-        line("  -- %s %#lx, in %s mode", trap_name(vector), vector, user ? "user" : "kernel");
+        line("-- %s %#lx, in %s mode", trap_name(vector), vector, user ? "user" : "kernel");
     *w = (struct walk){.rip = rip, .rbp = rbp};
     print_step(w, line);
     if (!user)
@@ -129,5 +130,60 @@ void backtrace_print(const struct trap_frame *frame, line_fn line)
             return;
         w.rbp = caller_rbp;
     }
-    line("  … and more");
+    line("… and more");
+}
+
+/* The return addresses alone; a walk ends at a door. */
+unsigned backtrace_take(u32 *places, unsigned max)
+{
+    u64 rbp = (u64)__builtin_frame_address(0), caller_rbp, rip;
+    unsigned n = 0;
+
+    while (n < max && read_word(rbp, &caller_rbp) && read_word(rbp + 8, &rip) && rip != 0 &&
+           !is_door(rip)) {
+        places[n++] = (u32)rip;
+        if (caller_rbp <= rbp)
+            break;
+        rbp = caller_rbp;
+    }
+    return n;
+}
+
+void backtrace_print_taken(const u32 *places, unsigned n, line_fn line)
+{
+    char text[SYMBOL_TEXT_BYTES];
+
+    for (unsigned i = 0; i < n && places[i]; i++) {
+        u64 addr = (u64)(s64)(s32)places[i];
+        line("%#018lx  %s", addr, symbol_format(addr - 1, text));
+    }
+}
+
+/* Callers above the frame, at most `max`; *function is where the last one of them begins, 0: unknown. */
+static unsigned climb(const struct trap_frame *frame, unsigned max, u64 counted, unsigned *times,
+                      u64 *function)
+{
+    u64 rbp = frame->rbp, caller_rbp, rip, offset;
+    unsigned n = 0;
+
+    while (n < max && read_word(rbp, &caller_rbp) && read_word(rbp + 8, &rip)) {
+        n++;
+        *function = symbol_find(rip - 1, &offset) ? rip - 1 - offset : 0;
+        *times += *function == counted;
+        if (caller_rbp <= rbp)
+            break;
+        rbp = caller_rbp;
+    }
+    return n;
+}
+
+unsigned backtrace_depth(const struct trap_frame *frame, u64 *function, unsigned *times)
+{
+    u64 last = 0;
+    unsigned depth = climb(frame, MAX_FRAMES, 0, times, &last);
+
+    climb(frame, depth / 2, 0, times, function);
+    *times = 0;
+    climb(frame, depth, *function, times, &last);
+    return depth;
 }

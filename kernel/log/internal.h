@@ -22,4 +22,10 @@ void panic_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 #define SYMBOL_TEXT_BYTES 96
 const char *symbol_format(u64 addr, char buf[SYMBOL_TEXT_BYTES]);
 
+/*
+ * How many functions the frame's stack holds (door not crossed); *function is one from the middle of
+ * it, which comes *times times: where a function calls itself without end, that one.
+ */
+unsigned backtrace_depth(const struct trap_frame *frame, u64 *function, unsigned *times);
+
 #endif

@@ -44,9 +44,8 @@ struct log_sink {
 void log_add_sink(struct log_sink *sink);
 
 /*
- * Ends the machine after printing reason, registers (those of the trap frame; none where it is
- * NULL, or in panic()), symbolised backtrace, current task, held locks, last trace events, on every sink. Other CPUs are
- * stopped first.
+ * Ends the machine after a report (kernel/log/report.h) on every sink. Registers are those of the trap frame; none where it
+ * is NULL, or in panic(). Other CPUs are stopped first.
  */
 NORETURN void panic(const char *fmt, ...) PRINTF_LIKE(1, 2);
 NORETURN void panic_frame(const struct trap_frame *frame, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -56,17 +55,6 @@ bool panic_in_progress(void);
  * function, through trap frames.
  */
 void backtrace_print(const struct trap_frame *frame, void (*line)(const char *fmt, ...));
-
-/*
- * Rooms above add their paragraph to a panic ("current task", "held locks"); called in registration
- * order.
- */
-struct panic_section {
-    const char *title;
-    void (*print)(void (*line)(const char *fmt, ...));
-    struct panic_section *next;
-};
-void panic_add_section(struct panic_section *section);
 
 #define ASSERT(cond)                                                          \
     do {                                                                      \

@@ -1,32 +1,27 @@
 /*
- * The kernel's last words: what happened, where, whose, what was held, how we got here, and what
- * happened before.
+ * The kernel's last words: a report (report.h), then the end of the machine.
  *
  * A panic trusts nothing. Other CPUs are stopped first; no lock is taken; the report is made of
  * parts, and a part that itself fails (a broken list, a bad pointer) is left where it is, and the
  * next one follows. Two CPUs that panic at once: the first one speaks, the other one is stopped.
  */
-#include "kernel/cpu/clock.h"
 #include "kernel/cpu/smp.h"
 #include "kernel/cpu/trap.h"
 #include "kernel/log/internal.h"
-#include "kernel/log/trace.h"
+#include "kernel/log/report.h"
 #include "kernel/sync/atomic.h"
 #include "lib/format.h"
 #include "lib/string.h"
 
-#define TRACE_EVENTS_SHOWN 24
-#define NOBODY             0
+#define NOBODY       0
+#define FAILURES_MAX 16 /* parts of the report that fail, before it is given up */
 
 static u32 panicking_cpu; /* index + 1; NOBODY */
 
 /* All below is the panicking CPU's alone. */
 static char reason[512];
 static struct trap_frame frame_copy;
-static bool was_trap; /* frame_copy is a whole trap frame; else rip, rbp and cs only */
-static unsigned next_part;
-static struct panic_section *sections, *next_section;
-static const char *unprinted_title; /* of the section that has not said anything yet */
+static struct report report;
 
 bool panic_in_progress(void)
 {
@@ -36,16 +31,6 @@ bool panic_in_progress(void)
 bool panic_is_ours(void)
 {
     return atomic_load(&panicking_cpu) == cpu_index() + 1;
-}
-
-void panic_add_section(struct panic_section *section)
-{
-    struct panic_section **link = &sections;
-
-    while (*link)
-        link = &(*link)->next;
-    section->next = NULL;
-    *link = section;
 }
 
 static PRINTF_LIKE(2, 0) void write_line(const char *indent, const char *fmt, va_list args)
@@ -68,91 +53,19 @@ void panic_line(const char *fmt, ...)
     va_end(args);
 }
 
-/* A section's line; its title goes before the first one, and a section that is silent has none. */
-static PRINTF_LIKE(1, 2) void section_line(const char *fmt, ...)
+static PRINTF_LIKE(1, 2) void panic_indented_line(const char *fmt, ...)
 {
     va_list args;
 
-    if (unprinted_title)
-        panic_line("%s:", unprinted_title);
-    unprinted_title = NULL;
     va_start(args, fmt);
     write_line("  ", fmt, args);
     va_end(args);
 }
 
-static void print_what(void)
-{
-    panic_line(" ");
-    panic_line("KERNEL PANIC: %s", reason);
-}
-
-static void print_where(void)
-{
-    u64 now = clock_ns();
-    u64 rip = frame_copy.rip;
-    char text[SYMBOL_TEXT_BYTES];
-
-    panic_line("at %#018lx (%s), CPU %u of %u, %lu.%06lu s after boot", rip,
-               symbol_format(rip, text), cpu_index(), cpu_count(), now / 1000000000,
-               now % 1000000000 / 1000);
-}
-
-static void print_registers(void)
-{
-    const struct trap_frame *f = &frame_copy;
-
-    if (was_trap) {
-        panic_line("rax %016lx  rbx %016lx  rcx %016lx  rdx %016lx", f->rax, f->rbx, f->rcx,
-                   f->rdx);
-        panic_line("rsi %016lx  rdi %016lx  rbp %016lx  rsp %016lx", f->rsi, f->rdi, f->rbp,
-                   f->rsp);
-        panic_line("r8  %016lx  r9  %016lx  r10 %016lx  r11 %016lx", f->r8, f->r9, f->r10, f->r11);
-        panic_line("r12 %016lx  r13 %016lx  r14 %016lx  r15 %016lx", f->r12, f->r13, f->r14,
-                   f->r15);
-        panic_line("cs %04lx  ss %04lx  rflags %08lx  vector %lu (%s)  error %#lx", f->cs, f->ss,
-                   f->rflags, f->vector, trap_name(f->vector), f->error);
-    }
-    panic_line("cr0 %08lx  cr2 %016lx  cr3 %016lx  cr4 %08lx", CPU_READ_CR(0), CPU_READ_CR(2),
-               CPU_READ_CR(3), CPU_READ_CR(4));
-}
-
-static void print_sections(void)
-{
-    while (next_section) {
-        struct panic_section *section = next_section;
-        next_section = section->next; /* first: a section that fails is not printed again */
-        unprinted_title = section->title;
-        section->print(section_line);
-    }
-}
-
-static void print_backtrace(void)
-{
-    panic_line("backtrace:");
-    backtrace_print(&frame_copy, panic_line);
-}
-
-static void print_trace(void)
-{
-    trace_print_last(TRACE_EVENTS_SHOWN, panic_line);
-}
-
-static void (*const parts[])(void) = {
-    print_what, print_where, print_registers, print_sections, print_backtrace, print_trace,
-};
-
 /* Goes on with the report, wherever an earlier attempt got stuck. */
 NORETURN static void print_report(void)
 {
-    while (next_part < ARRAY_SIZE(parts)) {
-        void (*part)(void) = parts[next_part];
-        if (part != print_sections)
-            next_part++;
-        part();
-        if (part == print_sections)
-            next_part++;
-    }
+    report_print(&report);
     panic_line("The machine stops here.");
     machine_end(MACHINE_PANIC, 0);
 }
@@ -163,14 +76,15 @@ NORETURN static PRINTF_LIKE(1, 0) void panic_again(const char *fmt, va_list args
     static unsigned times;
     static char text[200];
 
-    if (++times > ARRAY_SIZE(parts) + 8)
+    if (++times > FAILURES_MAX)
         machine_end(MACHINE_PANIC, 0);
     format_v(text, sizeof text, fmt, args);
     panic_line("  (this part of the report failed: %s)", text);
     print_report();
 }
 
-NORETURN static PRINTF_LIKE(3, 0) void panic_v(const struct trap_frame *frame, bool is_trap,
+NORETURN static PRINTF_LIKE(4, 0) void panic_v(enum report_kind kind,
+                                               const struct trap_frame *frame, bool is_trap,
                                                const char *fmt, va_list args)
 {
     irq_disable();
@@ -186,16 +100,25 @@ NORETURN static PRINTF_LIKE(3, 0) void panic_v(const struct trap_frame *frame, b
     smp_stop_others();
     format_v(reason, sizeof reason, fmt, args);
     frame_copy = *frame;
-    was_trap = is_trap;
-    next_section = sections;
+    report = (struct report){
+        .kind = kind,
+        .reason = reason,
+        .frame = &frame_copy,
+        .has_registers = is_trap,
+        .task = this_cpu()->current,
+        .heading = panic_line,
+        .line = panic_indented_line,
+    };
+    panic_line(" ");
     print_report();
 }
 
 /* A frame that says only where its function was called. */
 static struct trap_frame caller_of(const u64 *own_frame)
 {
-    /* At the frame pointer lie the caller's, then the return address. */
-    return (struct trap_frame){.rip = own_frame[1], .rbp = own_frame[0], .cs = KERNEL_CS};
+    /* At the frame pointer lie the caller's, then the return address. The call is what lies before that: behind a call
+     * that does not return, another function may begin. */
+    return (struct trap_frame){.rip = own_frame[1] - 1, .rbp = own_frame[0], .cs = KERNEL_CS};
 }
 
 void panic(const char *fmt, ...)
@@ -204,7 +127,7 @@ void panic(const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    panic_v(&caller, false, fmt, args);
+    panic_v(REPORT_PANIC, &caller, false, fmt, args);
 }
 
 void panic_frame(const struct trap_frame *frame, const char *fmt, ...)
@@ -213,5 +136,14 @@ void panic_frame(const struct trap_frame *frame, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    panic_v(frame ? frame : &caller, frame != NULL, fmt, args);
+    panic_v(REPORT_PANIC, frame ? frame : &caller, frame != NULL, fmt, args);
+}
+
+void panic_report(enum report_kind kind, const struct trap_frame *frame, const char *fmt, ...)
+{
+    struct trap_frame caller = caller_of(__builtin_frame_address(0));
+    va_list args;
+
+    va_start(args, fmt);
+    panic_v(kind, frame ? frame : &caller, frame != NULL, fmt, args);
 }

@@ -2,14 +2,17 @@
  * What the scheduler has to say in a panic, in the log and to gdb: the current task, its locks, and
  * what every sleeping task waits for.
  */
+#include "kernel/log/report.h"
 #include "kernel/cpu/clock.h"
+#include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
 #include "kernel/sched/run_queue.h"
 #include "lib/format.h"
+#include "mm/core/page_table.h"
 
 #define NS_PER_US 1000ul
 
-typedef void (*line_fn)(const char *fmt, ...);
+typedef report_line line_fn;
 
 static const char *const state_names[] = {
     [TASK_NEW] = "new",           [TASK_RUNNABLE] = "runnable", [TASK_RUNNING] = "running",
@@ -66,38 +69,87 @@ void sched_print_waits(void (*line)(const char *fmt, ...))
         task_for_each(print_wait, &to);
 }
 
-static void print_current_task(line_fn line)
-{
-    const struct task *me = task_current();
+/* ---- Sections of reports -------------------------------------------------------------------- */
 
-    if (!me) {
-        line("none yet");
+static void print_stack(const struct report *r, report_line line)
+{
+    u64 start = (u64)r->task->stack, end = start + KERNEL_STACK_BYTES;
+    u64 rsp = r->has_registers && !trap_from_user(r->frame) ? r->frame->rsp : r->frame->rbp;
+
+    if (!start)
+        line("its stack is the one the CPU began with");
+    else if (rsp > end || rsp < start - KERNEL_STACK_BYTES)
+        line("kernel stack %#lx to %#lx", start, end);
+    else
+        line("kernel stack %#lx to %#lx, %lu of %lu bytes used", start, end, end - rsp,
+             KERNEL_STACK_BYTES);
+}
+
+static void print_task(const struct report *r, report_line line)
+{
+    const struct task *task = r->task;
+
+    if (!task) {
+        line("no task: the kernel has none yet");
         return;
     }
-    line("%u \"%s\" on CPU %u, %s, user %lu us, system %lu us%s", me->pid, me->name, cpu_index(),
-         state_name(me), me->user_ns / NS_PER_US, me->system_ns / NS_PER_US,
-         this_cpu()->irq_depth ? ", in an interrupt" : "");
-    if (me->stack)
-        line("stack %p, mm %p, fault %p", me->stack, (void *)me->mm, (void *)me->fault);
+    line("%u \"%s\", %s, on CPU %u, %s%s", task->pid, task->name,
+         task->is_idle    ? "an idle task"
+         : task->fpu_area ? "a thread of a program"
+                          : "a kernel thread",
+         task->cpu, state_name(task),
+         task == task_current() && this_cpu()->irq_depth ? ", in an interrupt" : "");
+    u64 user_ns, system_ns;
+    task_times(task, &user_ns, &system_ns);
+    line("user %lu us, system %lu us", user_ns / NS_PER_US, system_ns / NS_PER_US);
+    print_stack(r, line);
 }
 
-static void print_held_locks(line_fn line)
+static void print_other_cpus(const struct report *r, report_line line)
 {
-    const struct task *me = task_current();
+    (void)r;
+    for (unsigned i = 0; i < cpu_count(); i++) {
+        const struct cpu *cpu = cpu_get(i);
+        u64 offset = 0;
 
-    if (me)
-        lockorder_print(&me->held, line);
+        if (!cpu || !cpu->current || cpu == this_cpu())
+            continue;
+        const char *name = symbol_find(cpu->stopped_rip, &offset);
+
+        line("meanwhile CPU %u ran %u \"%s\"%s%s", i, cpu->current->pid, cpu->current->name,
+             name              ? ", in "
+             : cpu->is_stopped ? ""
+                               : ", and does not stop",
+             name ? name : "");
+    }
 }
 
-static struct panic_section current_section = {.title = "Current task",
-                                               .print = print_current_task};
-static struct panic_section held_section = {.title = "Held locks", .print = print_held_locks};
-static struct panic_section waits_section = {.title = "Waiting tasks", .print = sched_print_waits};
+static void print_held_locks(const struct report *r, report_line line)
+{
+    if (!LOCKORDER_IS_ON)
+        line("not recorded in a release build");
+    else if (r->task && lockorder_held_count(&r->task->held))
+        lockorder_print(&r->task->held, line);
+    else
+        line("nothing");
+}
+
+static void print_waits(const struct report *r, report_line line)
+{
+    (void)r;
+    line("who waits meanwhile:");
+    sched_print_waits(line);
+}
+
+static struct report_section sections[] = {
+    {REPORT_WHOSE, REPORT_OF_ALL, print_task, NULL},
+    {REPORT_WHOSE, REPORT_OF_PANICS, print_other_cpus, NULL},
+    {REPORT_HELD, REPORT_OF_ALL, print_held_locks, NULL},
+    {REPORT_HELD, REPORT_OF_PANICS, print_waits, NULL},
+};
 
 void sched_report_init(void)
 {
-    panic_add_section(&current_section);
-    if (LOCKORDER_IS_ON)
-        panic_add_section(&held_section);
-    panic_add_section(&waits_section);
+    for (unsigned i = 0; i < ARRAY_SIZE(sections); i++)
+        report_add_section(&sections[i]);
 }

@@ -63,6 +63,10 @@ bool lockorder_is_held(const void *lock);     /* by the current task (or CPU) */
 /* By kernel/sched: the running task's list, NULL where this CPU has no task yet. */
 void lockorder_set_task_list(struct lock_held_list *(*current_list)(void));
 void lockorder_print(const struct lock_held_list *list, void (*line)(const char *fmt, ...));
+static inline u32 lockorder_held_count(const struct lock_held_list *list)
+{
+    return list->n;
+}
 /* For tests of the checker: the caller's next violation is recorded, not a panic. => text or NULL */
 void lockorder_expect_violation(void);
 const char *lockorder_take_violation(void);
@@ -106,6 +110,11 @@ static inline void lockorder_print(const struct lock_held_list *list,
                                    void (*line)(const char *fmt, ...))
 {
     (void)list, (void)line;
+}
+static inline u32 lockorder_held_count(const struct lock_held_list *list)
+{
+    (void)list;
+    return 0;
 }
 static inline void lockorder_expect_violation(void)
 {

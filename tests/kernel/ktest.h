@@ -19,14 +19,19 @@
 struct ktest {
     const char *suite, *name;
     void (*run)(void);
+    bool ends_the_machine;
 };
 
-#define KTEST(suite_, name_)                                                               \
-    static void ktest_##suite_##_##name_(void);                                            \
-    static const struct ktest ktest_entry_##suite_##_##name_                               \
-        __attribute__((section(".ktest"), used, aligned(8))) = {#suite_, #name_,           \
-                                                                ktest_##suite_##_##name_}; \
+#define KTEST_ENTRY(suite_, name_, ends_)                                                         \
+    static void ktest_##suite_##_##name_(void);                                                   \
+    static const struct ktest ktest_entry_##suite_##_##name_                                      \
+        __attribute__((section(".ktest"), used, aligned(8))) = {#suite_, #name_,                  \
+                                                                ktest_##suite_##_##name_, ends_}; \
     static void ktest_##suite_##_##name_(void)
+
+#define KTEST(suite_, name_) KTEST_ENTRY(suite_, name_, false)
+/* Ends in a report and not in a result: runs only where the pattern says panic/NAME (tests/user/test_reports.py). */
+#define KTEST_PANIC(name_) KTEST_ENTRY(panic, name_, true)
 
 void ktest_fail(const char *file, int line, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void ktest_skip(

@@ -1,0 +1,127 @@
+/*
+ * Crimes that end the machine, each for its report: tests/user/test_reports.py boots them one by one
+ * (ktest=panic/NAME) and reads the fields. Never part of a run of all suites.
+ */
+#include "kernel/log/log.h"
+#include "kernel/sched/mutex.h"
+#include "tests/kernel/ktest.h"
+#include "tests/kernel/threads.h"
+
+/* Two callers, so that a report has a way to show. The empty asm keeps calls from becoming jumps. */
+#define CULPRIT        static __attribute__((noinline)) void
+#define NO_TAIL_CALL() __asm__ volatile("")
+
+static SLEEP_LOCK_CLASS(evidence_class, "evidence");
+static struct mutex evidence = MUTEX_INIT(evidence, &evidence_class);
+
+static volatile u64 never = 1;
+
+CULPRIT culprit_asserts(void)
+{
+    ASSERT(never == 0);
+    NO_TAIL_CALL();
+}
+
+CULPRIT culprits_caller(void (*crime)(void))
+{
+    mutex_lock(&evidence);
+    crime();
+    mutex_unlock(&evidence);
+}
+
+KTEST_PANIC(assertion)
+{
+    culprits_caller(culprit_asserts);
+    NO_TAIL_CALL();
+}
+
+/* ---- Exceptions ----------------------------------------------------------------------------- */
+
+struct small_thing {
+    u64 unused[3];
+    u64 wanted; /* at 0x18 */
+};
+
+static struct small_thing *volatile missing_thing;
+
+CULPRIT culprit_follows_null(void)
+{
+    missing_thing->wanted++;
+    NO_TAIL_CALL();
+}
+
+KTEST_PANIC(null_pointer)
+{
+    culprits_caller(culprit_follows_null);
+    NO_TAIL_CALL();
+}
+
+CULPRIT culprit_reads_nowhere(void)
+{
+    never = *(volatile u64 *)0xffffc0ffee000008ul;
+    NO_TAIL_CALL();
+}
+
+static void run_in_thread(void *crime)
+{
+    culprits_caller((void (*)(void))crime);
+    NO_TAIL_CALL();
+}
+
+/* A kernel thread of its own: whose says so, and that the test's waits for its end. */
+KTEST_PANIC(oops_in_a_thread)
+{
+    struct test_threads threads = {0};
+
+    threads_add(&threads, run_in_thread, culprit_reads_nowhere);
+    threads_join(&threads);
+}
+
+static volatile u64 *volatile impossible = (volatile u64 *)0x1234567812345678ul;
+
+CULPRIT culprit_reads_what_no_pointer_can_be(void)
+{
+    never = *impossible;
+    NO_TAIL_CALL();
+}
+
+KTEST_PANIC(exception)
+{
+    culprits_caller(culprit_reads_what_no_pointer_can_be);
+    NO_TAIL_CALL();
+}
+
+static __attribute__((noinline)) u64 recursion_without_end(u64 n)
+{
+    volatile u64 ballast[24];
+
+    ballast[n % 24] = n;
+    if (never == 0)
+        return 0;
+    return recursion_without_end(n + 1) + ballast[n % 24];
+}
+
+static void overflow(void *unused)
+{
+    (void)unused;
+    never = recursion_without_end(0);
+}
+
+KTEST_PANIC(stack_overflow)
+{
+    struct test_threads threads = {0};
+
+    threads_add(&threads, overflow, NULL);
+    threads_join(&threads);
+}
+
+/* No table of interrupts: the breakpoint, the fault that says so and the double fault find none. */
+KTEST_PANIC(triple_fault)
+{
+    struct {
+        u16 limit;
+        u64 base;
+    } PACKED nothing = {0, 0};
+
+    __asm__ volatile("lidt %0; int3" ::"m"(nothing));
+}

@@ -1,0 +1,142 @@
+"""Each report of something that died: all parts in their order, every field right. Crimes in the
+kernel are tests/kernel/test_panic.c, one boot each."""
+
+import os
+import re
+
+import pytest
+
+import harness
+from reports import PARTS, Symbols, parse
+
+PANIC = 70
+KERNEL = os.path.join(harness.BUILD, "debug", "faultline.elf")
+
+
+def boot_crime(name, smp=2):
+    return harness.boot(None, smp=smp, options=["--debug", f"--ktest=panic/{name}"], timeout=60)
+
+
+@pytest.fixture(scope="module")
+def boots(request):
+    boots = harness.Boots(request, boot_crime)
+    yield boots
+    boots.close()
+
+
+@pytest.fixture(scope="module")
+def kernel_symbols():
+    return Symbols(KERNEL)
+
+
+def crime(name):
+    return pytest.mark.parametrize("case", [name], ids=[name])
+
+
+def one_report(result, title):
+    """The only report of a boot, with what holds for all of them checked."""
+    assert result.status == PANIC, result.explain()
+    reports = parse(result.out)
+    assert [report.title for report in reports] == [title], result.explain()
+    report = reports[0]
+    assert list(report.parts) == PARTS, result.explain()
+    for part, lines in report.parts.items():
+        assert lines, f"nothing under {part}\n{result.explain()}"
+    assert "this part of the report failed" not in result.out, result.explain()
+    assert result.out.endswith("The machine stops here.\n"), result.explain()
+    assert parse(result.log)[0].parts == report.parts, "the log has the same"
+    return report
+
+
+def check_way(report, symbols, *functions):
+    """The innermost functions of the way, and that the addresses are theirs."""
+    assert report.functions()[:len(functions)] == list(functions)
+    for address, name in report.places("how we got here"):
+        assert name in symbols.names_at(address - 1) | symbols.names_at(address), hex(address)
+
+
+def check_at(report, symbols, function):
+    address, name = report.places("where")[0]
+    assert name == function and function in symbols.names_at(address)
+
+
+def register(report, name):
+    return int(re.search(rf"\b{name} +([0-9a-f]{{16}})", report.text("where")).group(1), 16)
+
+
+HELD_EVIDENCE = r"evidence 0x[0-9a-f]{16}, taken at culprits_caller\+0x[0-9a-f]+"
+
+
+@crime("assertion")
+def test_a_panic(case, boots, kernel_symbols):
+    report = one_report(boots[case], "KERNEL PANIC")
+    assert re.fullmatch(r"assertion failed: never == 0 \(tests/kernel/test_panic\.c:\d+\)",
+                        report.text("what"))
+    check_at(report, kernel_symbols, "culprit_asserts")
+    assert re.search(r"CPU [01] of 2, \d+\.\d{6} s after boot", report.text("where"))
+    assert re.match(r'\d+ "start", a kernel thread, on CPU [01], running\n', report.text("whose"))
+    assert re.search(r'meanwhile CPU [01] ran 0 "idle/[01]", in \w+', report.text("whose"))
+    assert re.fullmatch(HELD_EVIDENCE, report.parts["held"][0])
+    assert "grace waits for something to free" in report.text("held")
+    check_way(report, kernel_symbols, "culprit_asserts", "culprits_caller",
+              "ktest_panic_assertion", "run_test")
+    assert report.functions()[-1] == "context_start"
+    assert '"how we got here"' in report.text("what to try")
+
+
+@crime("null_pointer")
+def test_a_null_pointer(case, boots, kernel_symbols):
+    report = one_report(boots[case], "KERNEL OOPS")
+    assert report.text("what") == ("kernel mode read from 0x18: nothing is mapped there "
+                                   "(page fault, error code 0)")
+    check_at(report, kernel_symbols, "culprit_follows_null")
+    assert "vector 14 (page fault)  error 0" in report.text("where")
+    assert "cr2 0000000000000018" in report.text("where")
+    assert 0 in [register(report, name) for name in ("rax", "rdx", "rcx", "rsi", "rdi")]
+    check_way(report, kernel_symbols, "culprit_follows_null")
+    assert "culprits_caller" in report.text("how we got here")
+    assert "NULL" in report.text("what to try")
+
+
+@crime("oops_in_a_thread")
+def test_an_oops_of_a_kernel_thread(case, boots, kernel_symbols):
+    report = one_report(boots[case], "KERNEL OOPS")
+    assert "read from 0xffffc0ffee000008: nothing is mapped there" in report.text("what")
+    check_at(report, kernel_symbols, "culprit_reads_nowhere")
+    assert re.match(r'\d+ "test thread", a kernel thread, on CPU', report.text("whose"))
+    start, end = (int(word, 16) for word in re.search(
+        r"kernel stack (0x\w+) to (0x\w+), \d+ of 16384 bytes used", report.text("whose")).groups())
+    assert end - start == 16384 and start < register(report, "rsp") < end
+    assert re.fullmatch(HELD_EVIDENCE, report.parts["held"][0])
+    check_way(report, kernel_symbols, "culprit_reads_nowhere")
+    assert report.functions()[-3:] == ["run_in_thread", "sched_task_entry", "context_start"]
+    assert "fl pte" in report.text("what to try")
+
+
+@crime("exception")
+def test_an_exception_of_the_kernel(case, boots, kernel_symbols):
+    report = one_report(boots[case], "KERNEL OOPS")
+    assert report.parts["what"][0] == "general protection fault in kernel mode, error code 0"
+    name, value = re.fullmatch(r"(r\w+) is (0x\w+): no address, since bits 47 to 63 differ",
+                               report.parts["what"][1]).groups()
+    assert int(value, 16) == register(report, name) == 0x1234567812345678
+    check_at(report, kernel_symbols, "culprit_reads_what_no_pointer_can_be")
+    check_way(report, kernel_symbols, "culprit_reads_what_no_pointer_can_be")
+
+
+@crime("stack_overflow")
+def test_a_stack_overflow(case, boots, kernel_symbols):
+    report = one_report(boots[case], "KERNEL STACK OVERFLOW")
+    depth, times = map(int, re.search(
+        r"(\d+) functions deep; recursion_without_end is there (\d+) times",
+        report.text("what")).groups())
+    assert 16384 // 1024 < times == depth - 3
+    check_at(report, kernel_symbols, "recursion_without_end")
+    start, end, used = re.search(r"kernel stack (0x\w+) to (0x\w+), (\d+) of 16384 bytes used",
+                                 report.text("whose")).groups()
+    assert int(used) > 16384 and int(end, 16) - int(used) == register(report, "rsp")
+    assert int(start, 16) > register(report, "rsp")
+    assert re.match(r'\d+ "test thread", a kernel thread', report.text("whose"))
+    assert report.parts["held"][0] == "nothing"
+    assert f"… {times - 1} times more" in report.text("how we got here")
+    assert report.functions()[-3:] == ["overflow", "sched_task_entry", "context_start"]
