@@ -304,6 +304,10 @@ compare: $(RELEASE_KERNEL) $(SMALL) linux ##(15 s) PROG="/tests/NAME ARGS": its 
 bench: $(RELEASE_KERNEL) $(SMALL) ##(5 s) instructions per operation on an address space, beside Linux 6.12 (BENCH="--linux --json FILE")
 	$(Q)$(PYTHON) tools/bench $(BENCH)
 
+.PHONY: experiments
+experiments: $(RELEASE_KERNEL) $(DISK) $(SMALL) ##(15 minutes, QUICK=1: 2) retry and readahead policies in numbers, into build/experiments/
+	$(Q)$(PYTHON) -B tools/experiments $(if $(QUICK),--quick)
+
 .PHONY: test-suites
 test-suites: $(RELEASE_KERNEL) linux ##(3 minutes) self-tests out of Linux's source; what passes there passes here
 	$(Q)tools/suites $(SUITES)

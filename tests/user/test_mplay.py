@@ -11,7 +11,7 @@ NAMES = ["policy", "readahead_kb", "map_around", "touched", "major", "minor", "w
          "read_waits", "read_wait_ns", "reasons", "retries", "retry_misses", "lock_across_io",
          "lock_hold", "latency", "fault_reads", "fault_read_pages", "windows", "window_pages",
          "ahead", "ahead_unused", "data_requests", "data_pages", "meta_requests", "resident",
-         "checksum", "user", "system", "real"]
+         "checksum", "user", "system", "real", "user_us", "system_us", "real_us"]
 
 
 @pytest.fixture(scope="module")

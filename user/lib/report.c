@@ -167,4 +167,7 @@ void report_print(FILE *out, const struct play_result *result)
     print_time(out, "user", stats_user_us(stats));
     print_time(out, "system", stats_system_us(stats));
     print_time(out, "real", stats_real_us(stats));
+    print_number(out, "user_us", stats_user_us(stats));
+    print_number(out, "system_us", stats_system_us(stats));
+    print_number(out, "real_us", stats_real_us(stats));
 }

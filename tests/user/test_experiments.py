@@ -1,0 +1,107 @@
+"""The experiments in small: the order of the policies and the ratios between them, not the numbers."""
+
+import csv
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import harness
+
+TOOL = os.path.join(harness.ROOT, "tools", "experiments")
+
+
+def experiments(*arguments):
+    return subprocess.run([sys.executable, "-B", TOOL, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False, timeout=600)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """All experiments, in small."""
+    out = tmp_path_factory.mktemp("experiments") / "out"
+    done = experiments("--quick", "--out", out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def rows(folder, table, **wanted):
+    """The rows of a table with these values, numbers as numbers."""
+    with open(folder / f"{table}.csv", encoding="utf-8", newline="") as file:
+        found = [{key: number(value) for key, value in row.items()} for row in csv.DictReader(file)]
+    found = [row for row in found if all(row[key] == value for key, value in wanted.items())]
+    assert found, (table, wanted)
+    return found
+
+
+def row(folder, table, **wanted):
+    found = rows(folder, table, **wanted)
+    assert len(found) == 1, (table, wanted, found)
+    return found[0]
+
+
+# ---- What a retry costs ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("retry", ["once", "many", "recheck"])
+def test_a_retry_costs_less_than_one_percent_of_a_published_touch(folder, retry):
+    plain = row(folder, "stride-sparse", policy="around", lock="vma", retry=retry)
+    assert plain["retries"] == plain["touched"] == 1001
+    assert 0 < plain["cost_percent"] < 1
+    disk = row(folder, "stride-disk", retry=retry)
+    assert disk["retries"] == disk["touched"]
+    assert 0 < disk["cost_percent"] < 1
+
+
+def test_what_needs_no_wait_is_not_retried_where_the_lock_is_let_go_only_to_wait(folder):
+    for found in rows(folder, "stride-sparse", drop="wait"):
+        assert found["retries"] == found["waits"] == 0
+        assert found["retry"] == "hold" or abs(found["cost_percent"]) < 0.2
+
+
+# ---- The tool ----------------------------------------------------------------------------------
+
+
+def test_the_report_has_every_table_and_plot(folder):
+    report = (folder / "report.md").read_text(encoding="utf-8")
+    for path in folder.iterdir():
+        assert path.name == "report.md" or path.name in report
+    assert "latency 0 ns, per request 870,000 ns, bandwidth infinite" in report
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_twice_gives_the_same_files(tmp_path):
+    folders = [tmp_path / "first", tmp_path / "second"]
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(lambda out: experiments("--quick", "--only", "stride", "--out", out), folders))
+    assert [done.returncode for done in ended] == [0, 0], ended
+    assert contents(folders[0]) == contents(folders[1])
+    assert len(contents(folders[0])) >= 3
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--only", "nonsense"], "there is no experiment nonsense"),
+    (["--fast"], "unrecognized arguments: --fast"),
+])
+def test_a_wrong_call_is_told(arguments, message):
+    done = experiments(*arguments)
+    assert done.returncode == 2 and message in done.stderr
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis").write_text("all of it")
+    done = experiments("--quick", "--out", tmp_path)
+    assert done.returncode == 2 and "was not made by this tool" in done.stderr
+    assert (tmp_path / "thesis").read_text() == "all of it"
