@@ -149,6 +149,22 @@ unsigned backtrace_take(u32 *places, unsigned max)
     return n;
 }
 
+bool backtrace_has(u64 return_address, u64 *rbp_out)
+{
+    u64 rbp = (u64)__builtin_frame_address(0), caller_rbp, rip;
+
+    while (read_word(rbp, &caller_rbp) && read_word(rbp + 8, &rip) && !is_door(rip)) {
+        if (rbp_out)
+            *rbp_out = caller_rbp;
+        if (rip == return_address)
+            return true;
+        if (caller_rbp <= rbp)
+            break;
+        rbp = caller_rbp;
+    }
+    return false;
+}
+
 void backtrace_print_taken(const u32 *places, unsigned n, line_fn line)
 {
     char text[SYMBOL_TEXT_BYTES];

@@ -147,3 +147,15 @@ void panic_report(enum report_kind kind, const struct trap_frame *frame, const c
     va_start(args, fmt);
     panic_v(kind, frame ? frame : &caller, frame != NULL, fmt, args);
 }
+
+void panic_at(enum report_kind kind, u64 place, const char *fmt, ...)
+{
+    struct trap_frame at = caller_of(__builtin_frame_address(0));
+    u64 rbp;
+    va_list args;
+
+    if (backtrace_has(place, &rbp))
+        at = (struct trap_frame){.rip = place - 1, .rbp = rbp, .cs = KERNEL_CS};
+    va_start(args, fmt);
+    panic_v(kind, &at, false, fmt, args);
+}

@@ -93,8 +93,17 @@ void report_log_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 unsigned backtrace_take(u32 *places, unsigned max);
 void backtrace_print_taken(const u32 *places, unsigned n, report_line line); /* up to a zero */
 
+/* Whether a function on the way here returns to that address; *rbp is its frame pointer then (may be NULL). */
+bool backtrace_has(u64 return_address, u64 *rbp);
+
 /* As panic_frame(), for a kind that has its own advice. */
 NORETURN void panic_report(enum report_kind kind, const struct trap_frame *frame, const char *fmt,
                            ...) PRINTF_LIKE(3, 4);
+
+/*
+ * The same; the report begins with the function that will be returned to at `place`: who called the
+ * checks that found something. Where that is none on the way here: with the caller.
+ */
+NORETURN void panic_at(enum report_kind kind, u64 place, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 #endif

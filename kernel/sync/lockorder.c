@@ -20,17 +20,27 @@
 
 #include "kernel/cpu/cpu.h"
 #include "kernel/log/log.h"
+#include "kernel/log/report.h"
 #include "kernel/sync/atomic.h"
 #include "lib/bitmap.h"
 #include "lib/format.h"
+#include "lib/string.h"
 
 #define MAX_CLASSES          128
 #define VIOLATION_TEXT_BYTES 1024
+
+#define MAX_WAYS   1024
+#define WAY_PLACES 12
 
 /* Text addresses lie in the upper 2 GiB, so 32 bits name them (see place_address). */
 struct edge_place {
     u32 outer; /* where the outer lock had been taken */
     u32 inner; /* where the inner one was taken */
+    u32 way;   /* index into ways: how the second one came there; 0: not kept */
+};
+
+struct way {
+    u32 places[WAY_PLACES]; /* innermost first; zeros behind the last */
 };
 
 struct class_use {
@@ -43,7 +53,14 @@ static struct lock_class *classes[MAX_CLASSES]; /* by id; 0 is unused */
 static u32 n_classes = 1;
 static u64 taken_under[MAX_CLASSES][BITMAP_WORDS(MAX_CLASSES)];
 static struct edge_place edge_places[MAX_CLASSES][MAX_CLASSES];
+static struct way ways[MAX_WAYS]; /* 0 is unused */
+static u32 n_ways = 1;
 static struct class_use uses[MAX_CLASSES];
+
+/* The circle that an inversion closes, for the report: inverted[0] taken with inverted[1] held, though before, each was
+ * taken with the next one held, and the last with the first. */
+static u8 inverted[MAX_CLASSES];
+static u32 n_inverted;
 
 static const struct lock_held_list *expected_by; /* whose violation is recorded and not a panic */
 static bool violation_seen;
@@ -99,8 +116,8 @@ static void say_place(size_t *used, u32 place)
 
 #define SAY(...) format_append(violation_text, sizeof(violation_text), &used, __VA_ARGS__)
 
-/* The text is complete: record it where a test waits for it, else the end. Leaves the graph. */
-static void violation_end(bool irqs_were_on)
+/* The text is complete (place: return address of who did it): record it where a test waits for it, else the end. Leaves the graph. */
+static void violation_end(enum report_kind kind, u64 place, bool irqs_were_on)
 {
     bool expected = expected_by == current_list();
 
@@ -110,13 +127,15 @@ static void violation_end(bool irqs_were_on)
     }
     graph_leave(irqs_were_on);
     if (!expected)
-        panic("lock checker: %s", violation_text);
+        panic_at(kind, place, "lock checker: %s", violation_text);
 }
 
 /* "WHAT NAME at PLACE" with one more lock and its place, for all rules that need no path. */
 static void violation(const char *what, const struct lock_class *class, u64 caller,
                       const char *and_what, const struct lock_class *other, u64 other_caller)
 {
+    u64 place =
+        backtrace_has(caller, NULL) ? caller : other_caller; /* the other one may be long ago */
     bool irqs_were_on = graph_enter();
     size_t used = 0;
 
@@ -135,7 +154,7 @@ static void violation(const char *what, const struct lock_class *class, u64 call
         SAY(" at ");
         say_place(&used, (u32)other_caller);
     }
-    violation_end(irqs_were_on);
+    violation_end(REPORT_LOCK_RULE, place, irqs_were_on);
 }
 
 void lockorder_expect_violation(void)
@@ -221,7 +240,10 @@ static void say_inversion(unsigned inner, u64 caller, const struct held_lock *ou
     SAY(" with %s held (taken at ", outer->class->name);
     say_place(&used, (u32)outer->caller);
     SAY(")");
+    inverted[0] = (u8)inner;
+    n_inverted = 1;
     for (unsigned at = outer->class->id; at != inner; at = previous[at]) {
+        inverted[n_inverted++] = (u8)at;
         const struct edge_place *place = &edge_places[previous[at]][at];
 
         SAY("; before, %s was taken at ", classes[at]->name);
@@ -230,6 +252,21 @@ static void say_inversion(unsigned inner, u64 caller, const struct held_lock *ou
         say_place(&used, place->outer);
         SAY(")");
     }
+}
+
+/* => the way to `caller`, which takes a lock just now; 0 where there is no room. graph_lock held */
+static u32 keep_way(u64 caller)
+{
+    u32 places[WAY_PLACES + 8];
+    unsigned n = backtrace_take(places, ARRAY_SIZE(places)), from = 0;
+
+    if (n_ways == MAX_WAYS)
+        return 0;
+    while (from < n && places[from] != (u32)caller) /* our own functions */
+        from++;
+    for (unsigned i = 0; i < WAY_PLACES && from + i < n; i++)
+        ways[n_ways].places[i] = places[from + i];
+    return n_ways++;
 }
 
 static void learn_edge(const struct held_lock *outer, unsigned inner, u64 caller)
@@ -243,11 +280,12 @@ static void learn_edge(const struct held_lock *outer, unsigned inner, u64 caller
 
     if (find_way(inner, outer_id, previous)) {
         say_inversion(inner, caller, outer, previous);
-        violation_end(irqs_were_on);
+        violation_end(REPORT_LOCK_ORDER, caller, irqs_were_on);
         return;
     }
     bitmap_set(taken_under[outer_id], inner);
-    edge_places[outer_id][inner] = (struct edge_place){(u32)outer->caller, (u32)caller};
+    edge_places[outer_id][inner] =
+        (struct edge_place){(u32)outer->caller, (u32)caller, keep_way(caller)};
     graph_leave(irqs_were_on);
 }
 
@@ -383,8 +421,40 @@ bool lockorder_is_held(const void *lock)
     return false;
 }
 
+/* ---- The report of an inversion: the ways, and who is right ----------------------------------- */
+
+static void print_ways(const struct report *r, report_line line)
+{
+    (void)r;
+    for (u32 i = 1; i < n_inverted; i++) {
+        unsigned inner = inverted[i], outer = inverted[(i + 1) % n_inverted];
+        u32 way = edge_places[outer][inner].way;
+
+        line("before, %s was taken with %s held, on this way:", classes[inner]->name,
+             classes[outer]->name);
+        if (way)
+            backtrace_print_taken(ways[way].places, WAY_PLACES, line);
+        else
+            line("(not kept)");
+    }
+}
+
+static void print_documented(const struct report *r, report_line line)
+{
+    (void)r;
+    lockorder_print_documented(classes[inverted[1]], classes[inverted[0]], line);
+}
+
+static struct report_section sections[] = {
+    {REPORT_WAY, REPORT_KIND_BIT(REPORT_LOCK_ORDER), print_ways, NULL},
+    {REPORT_TRY, REPORT_KIND_BIT(REPORT_LOCK_ORDER), print_documented, NULL},
+};
+
 void lockorder_set_task_list(struct lock_held_list *(*list)(void))
 {
+    if (!task_list)
+        for (unsigned i = 0; i < ARRAY_SIZE(sections); i++)
+            report_add_section(&sections[i]);
     task_list = list;
 }
 

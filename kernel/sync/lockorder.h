@@ -67,6 +67,9 @@ static inline u32 lockorder_held_count(const struct lock_held_list *list)
 {
     return list->n;
 }
+/* `inner` was taken with `outer` held, against an earlier order: which of the two docs/locking.md has. */
+void lockorder_print_documented(const struct lock_class *outer, const struct lock_class *inner,
+                                void (*line)(const char *fmt, ...));
 /* For tests of the checker: the caller's next violation is recorded, not a panic. => text or NULL */
 void lockorder_expect_violation(void);
 const char *lockorder_take_violation(void);

@@ -103,6 +103,20 @@ def test_sync_points_exist():
     assert named == there
 
 
+def test_order_of_locks():
+    """What a report says about the documented order is what the chapter's tree says."""
+    rows = re.findall(r'^    \{"[^"]+", "([^"]+)", (\d+)\},$', read("kernel/sync/lockorder_documented.c"),
+                      re.MULTILINE)
+    tree = read("docs/locking.md").split("\n## The order\n", 1)[1].split("\nProcesses have", 1)[0]
+    tree = tree.split("who takes it.", 1)[1]
+    found = [re.search(rf"^(.*?)(?:─ |^    ){re.escape(name)}(?=[ ;\n])", tree, re.MULTILINE)
+             for name, _ in rows]
+    assert [match.start() for match in found] == sorted(match.start() for match in found)
+    columns = [len(match.group(1)) for match in found]
+    for i in range(1, len(rows)):
+        assert (columns[i] > columns[i - 1]) == (rows[i][1] > rows[i - 1][1]), rows[i]
+
+
 def test_links_lead_somewhere(chapter):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", chapter.replace("\n", " ")):
         assert (ROOT / "docs" / target).exists(), target

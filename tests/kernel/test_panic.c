@@ -115,6 +115,67 @@ KTEST_PANIC(stack_overflow)
     threads_join(&threads);
 }
 
+/* ---- Locks ---------------------------------------------------------------------------------- */
+
+static SLEEP_LOCK_CLASS(left_class, "left hand");
+static SLEEP_LOCK_CLASS(right_class, "right hand");
+static struct mutex left_hand = MUTEX_INIT(left_hand, &left_class);
+static struct mutex right_hand = MUTEX_INIT(right_hand, &right_class);
+
+CULPRIT takes_right_then_left(void *unused)
+{
+    (void)unused;
+    mutex_lock(&right_hand);
+    mutex_lock(&left_hand);
+    mutex_unlock(&left_hand);
+    mutex_unlock(&right_hand);
+}
+
+CULPRIT takes_left_then_right(void)
+{
+    mutex_lock(&left_hand);
+    mutex_lock(&right_hand);
+    NO_TAIL_CALL();
+}
+
+/* One after the other, so that nobody waits: the order alone is the crime. */
+KTEST_PANIC(lock_order)
+{
+    struct test_threads threads = {0};
+
+    threads_add(&threads, takes_right_then_left, NULL);
+    threads_join(&threads);
+    culprits_caller(takes_left_then_right);
+    NO_TAIL_CALL();
+}
+
+static SLEEP_LOCK_CLASS(fake_mmap_class, "mmap_lock");
+static SLEEP_LOCK_CLASS(fake_vma_class, "vma->lock");
+static struct mutex fake_mmap_lock = MUTEX_INIT(fake_mmap_lock, &fake_mmap_class);
+static struct mutex fake_vma_lock = MUTEX_INIT(fake_vma_lock, &fake_vma_class);
+
+/* Two that docs/locking.md has an order for, by name. */
+KTEST_PANIC(lock_order_documented)
+{
+    mutex_lock(&fake_mmap_lock);
+    mutex_lock(&fake_vma_lock);
+    mutex_unlock(&fake_vma_lock);
+    mutex_unlock(&fake_mmap_lock);
+    mutex_lock(&fake_vma_lock);
+    mutex_lock(&fake_mmap_lock);
+}
+
+static LOCK_CLASS(spinning_class, "spinning");
+static struct spinlock spinning = SPINLOCK_INIT(&spinning_class);
+
+KTEST_PANIC(sleep_with_a_spinlock)
+{
+    spin_lock(&spinning);
+    mutex_lock(&left_hand);
+}
+
+/* ---- The end of all reports ----------------------------------------------------------------- */
+
 /* No table of interrupts: the breakpoint, the fault that says so and the double fault find none. */
 KTEST_PANIC(triple_fault)
 {

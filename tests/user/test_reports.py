@@ -140,3 +140,42 @@ def test_a_stack_overflow(case, boots, kernel_symbols):
     assert report.parts["held"][0] == "nothing"
     assert f"… {times - 1} times more" in report.text("how we got here")
     assert report.functions()[-3:] == ["overflow", "sched_task_entry", "context_start"]
+
+
+@crime("lock_order")
+def test_an_inverted_lock_order(case, boots, kernel_symbols):
+    report = one_report(boots[case], "LOCK ORDER INVERTED")
+    assert re.search(r"right hand taken at takes_left_then_right\+\w+ with left hand held "
+                     r"\(taken at takes_left_then_right\+\w+\); before, left hand was taken at "
+                     r"takes_right_then_left\+\w+ with right hand held", report.text("what"))
+    assert [re.match(r"(.*) 0x\w+, taken at (\w+)\+", line).groups()
+            for line in report.parts["held"][:2]] == [
+                ("evidence", "culprits_caller"), ("left hand", "takes_left_then_right")]
+    way = report.parts["how we got here"]
+    at = way.index("before, left hand was taken with right hand held, on this way:")
+    now, before = (parse_way(report, lines) for lines in (way[:at], way[at:]))
+    assert now[:3] == ["takes_left_then_right", "culprits_caller", "ktest_panic_lock_order"]
+    check_at(report, kernel_symbols, "takes_left_then_right")
+    assert before == ["takes_right_then_left", "sched_task_entry", "context_start"]
+    check_way(report, kernel_symbols)
+    assert "docs/locking.md" in report.text("what to try")
+    assert report.parts["what to try"][-1] == (
+        "right hand and left hand have no order there: give them one, and write it down.")
+
+
+def parse_way(report, lines):
+    return type(report)("", {"how we got here": lines}).functions()
+
+
+@crime("lock_order_documented")
+def test_the_documented_order_says_who_is_wrong(case, boots):
+    report = one_report(boots[case], "LOCK ORDER INVERTED")
+    assert report.parts["what to try"][-1] == (
+        "There, mmap_lock comes before vma->lock: the new way is wrong.")
+
+
+@crime("sleep_with_a_spinlock")
+def test_a_broken_lock_rule(case, boots):
+    report = one_report(boots[case], "LOCK RULE BROKEN")
+    assert "sleeps with a spinlock held: spinning at ktest_panic_sleep_with_a_spinlock" in report.text("what")
+    assert report.parts["held"][0].startswith("spinning 0x")
