@@ -134,14 +134,17 @@ void backtrace_print(const struct trap_frame *frame, line_fn line)
 }
 
 /* The return addresses alone; a walk ends at a door. */
-unsigned backtrace_take(u32 *places, unsigned max)
+unsigned backtrace_take(u64 from, u32 *places, unsigned max)
 {
     u64 rbp = (u64)__builtin_frame_address(0), caller_rbp, rip;
+    bool is_there = false;
     unsigned n = 0;
 
     while (n < max && read_word(rbp, &caller_rbp) && read_word(rbp + 8, &rip) && rip != 0 &&
            !is_door(rip)) {
-        places[n++] = (u32)rip;
+        is_there |= rip == from;
+        if (is_there)
+            places[n++] = (u32)rip;
         if (caller_rbp <= rbp)
             break;
         rbp = caller_rbp;

@@ -105,8 +105,7 @@ static void print_depth(const struct report *r)
             times == 1 ? "" : "s");
 }
 
-/* A general protection fault does not tell the address; a register may. */
-static void print_impossible_pointers(const struct report *r)
+const char *report_register(const struct report *r, unsigned n, u64 *value)
 {
 #define REGISTER(name)                           \
     {                                            \
@@ -121,11 +120,21 @@ static void print_impossible_pointers(const struct report *r)
         REGISTER(r11), REGISTER(r12), REGISTER(r13), REGISTER(r14), REGISTER(r15),
     };
 #undef REGISTER
-    for (unsigned i = 0; i < ARRAY_SIZE(registers); i++) {
-        u64 value = *(const u64 *)((const char *)r->frame + registers[i].offset);
+    if (!r->has_registers || n >= ARRAY_SIZE(registers))
+        return NULL;
+    *value = *(const u64 *)((const char *)r->frame + registers[n].offset);
+    return registers[n].name;
+}
+
+/* A general protection fault does not tell the address; a register may. */
+static void print_impossible_pointers(const struct report *r)
+{
+    const char *name;
+    u64 value;
+
+    for (unsigned n = 0; (name = report_register(r, n, &value)) != NULL; n++)
         if (value + (1ul << 47) >= 1ul << 48)
-            r->line("%s is %#lx: no address, since bits 47 to 63 differ", registers[i].name, value);
-    }
+            r->line("%s is %#lx: no address, since bits 47 to 63 differ", name, value);
 }
 
 static void print_what(const struct report *r)

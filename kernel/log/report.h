@@ -81,16 +81,19 @@ void report_add_section(struct report_section *section);
  */
 void report_print(struct report *r);
 
+/* The n-th general register of a report that has them. => its name; NULL behind the last */
+const char *report_register(const struct report *r, unsigned n, u64 *value);
+
 /* r->heading and r->line for what goes into the log (and a panic has its own). */
 void report_log_heading(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void report_log_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /*
- * The way here as return addresses (text lies in the upper 2 GiB, so 32 bits name them), innermost
- * first, the rest of `places` untouched. For what wants to remember a stack. Any context.
- * => how many
+ * The way here from the return address `from` outwards, as return addresses (text lies in the upper
+ * 2 GiB, so 32 bits name them), the rest of `places` untouched. For what wants to remember a stack.
+ * Any context. => how many; 0 where `from` is none on the way
  */
-unsigned backtrace_take(u32 *places, unsigned max);
+unsigned backtrace_take(u64 from, u32 *places, unsigned max);
 void backtrace_print_taken(const u32 *places, unsigned n, report_line line); /* up to a zero */
 
 /* Whether a function on the way here returns to that address; *rbp is its frame pointer then (may be NULL). */

@@ -257,15 +257,9 @@ static void say_inversion(unsigned inner, u64 caller, const struct held_lock *ou
 /* => the way to `caller`, which takes a lock just now; 0 where there is no room. graph_lock held */
 static u32 keep_way(u64 caller)
 {
-    u32 places[WAY_PLACES + 8];
-    unsigned n = backtrace_take(places, ARRAY_SIZE(places)), from = 0;
-
     if (n_ways == MAX_WAYS)
         return 0;
-    while (from < n && places[from] != (u32)caller) /* our own functions */
-        from++;
-    for (unsigned i = 0; i < WAY_PLACES && from + i < n; i++)
-        ways[n_ways].places[i] = places[from + i];
+    backtrace_take(caller, ways[n_ways].places, WAY_PLACES);
     return n_ways++;
 }
 

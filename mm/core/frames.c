@@ -196,12 +196,25 @@ static void drain_own_list(void *unused)
 
 /* ---- Debug builds: poison ---- */
 
-static void poison_block(struct page *page, unsigned order)
+/* While a frame is free, its private_ words are the first steps of the way to who freed it. */
+static void poison_block(struct page *page, unsigned order, u64 caller)
 {
+    struct way freed;
+
+    way_take(&freed, caller);
     for (u64 i = 0; i < 1ul << order; i++) {
         poison_fill(page_virt(page + i), PAGE_SIZE);
         page[i].poisoned = 1;
+        memcpy(page[i].private_, freed.places, sizeof(page[i].private_));
     }
+}
+
+static struct way freed_by(const struct page *page)
+{
+    struct way way = {0};
+
+    memcpy(way.places, page->private_, sizeof(page->private_));
+    return way;
 }
 
 size_t frames_check_poison(const struct page *page)
@@ -215,9 +228,13 @@ static void check_poison_block(struct page *page, unsigned order)
         size_t at = frames_check_poison(&page[i]);
 
         page[i].poisoned = 0;
-        if (at < PAGE_SIZE)
-            memory_misuse("frame %lu was written at offset %zu after it was freed (byte 0x%02x)",
-                          page_pfn(&page[i]), at, ((u8 *)page_virt(&page[i]))[at]);
+        if (at == PAGE_SIZE)
+            continue;
+        struct way freed = freed_by(&page[i]);
+
+        memory_misuse_of((u64)__builtin_return_address(0), NULL, &freed,
+                         "frame %lu was written at offset %zu after it was freed (byte 0x%02x)",
+                         page_pfn(&page[i]), at, ((u8 *)page_virt(&page[i]))[at]);
     }
 }
 
@@ -337,13 +354,13 @@ struct page *frames_alloc(unsigned order, unsigned flags)
 
 /* ---- Freeing ---- */
 
-void frames_give_back(struct page *page, unsigned order)
+void frames_give_back(struct page *page, unsigned order, u64 caller)
 {
     if (page_has(page, PAGE_LOCKED) || page->mapcount != 0 || page->cache)
         panic("frame %lu freed in use: flags 0x%x, mapcount %d, cache %p, index %lu",
               page_pfn(page), page->flags, page->mapcount, (void *)page->cache, page->index);
     if (MEMORY_CHECKS)
-        poison_block(page, order);
+        poison_block(page, order, caller);
 
     bool irqs = irq_save_disable();
 
@@ -372,7 +389,7 @@ void frames_free(struct page *page, unsigned order)
     if (atomic_load(&page->refs) > 0)
         page_put(page);
     else
-        frames_give_back(page, order);
+        frames_give_back(page, order, (u64)__builtin_return_address(0));
 }
 
 /* ---- Counts, limits, hooks ---- */

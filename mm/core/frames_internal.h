@@ -21,8 +21,9 @@ void frames_set_limits(void);
 
 /*
  * The block that `page` heads has no reference left: back to the free lists, poisoned in debug
- * builds. Panics if it is mapped, locked or in a cache. Any context.
+ * builds together with who let it go (caller: a return address). Panics if it is mapped, locked or in a
+ * cache. Any context.
  */
-void frames_give_back(struct page *page, unsigned order);
+void frames_give_back(struct page *page, unsigned order, u64 caller);
 
 #endif

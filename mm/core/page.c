@@ -30,5 +30,5 @@ void page_put(struct page *page)
                       page->flags);
         return;
     }
-    frames_give_back(page, page->order);
+    frames_give_back(page, page->order, (u64)__builtin_return_address(0));
 }

@@ -56,7 +56,8 @@ struct page {
     struct page_cache *cache;
     u64 index; /* page index in its cache */
     struct list lru;
-    u64 private_[2]; /* owner's use (slab: cache and free list) */
+    u64 private_
+        [2]; /* owner's use (slab: cache and free list; free, in debug builds: who freed it) */
 };
 _Static_assert(sizeof(struct page) == 64, "one cache line");
 

@@ -15,10 +15,9 @@
  * An object in memory:
  *
  *     release   | object, or link while free |
- *     debug     | object, poisoned while free | redzone | last caller | link while free |
+ *     debug     | object, poisoned while free | redzone, who made and freed it | link while free |
  *
- * The redzone word tells live from free: freeing what is free already, or a write past the end,
- * shows in it.
+ * What debug builds look for is in slab_check.c.
  *
  * Locks: cache->lock (interrupts off) guards a cache and its slabs. Frames are taken and given back
  * outside it. caches.lock guards the list of caches; outer to cache->lock.
@@ -34,29 +33,6 @@
 #define MAX_SLAB_ORDER  3
 #define DEFAULT_ALIGN   8
 #define MAX_WASTE_SHARE 8 /* a larger slab is tried while more than 1/8 of it is wasted */
-#define REDZONE_LIVE    0x5afe0b1ec75afe0bul
-#define REDZONE_FREE    0xdeadf4eedeadf4eeul
-
-struct slab_cache {
-    struct spinlock lock;
-    const char *name;
-    size_t object_bytes; /* as asked for */
-    size_t stride;
-    size_t trailer; /* debug: offset of the struct trailer */
-    size_t link;    /* offset of the link of a free object */
-    unsigned order;
-    unsigned per_slab; /* objects */
-    u64 live;
-    u64 n_slabs;
-    struct list partial, full;
-    struct page *empty; /* one is kept: an object made and freed in turn costs no frames */
-    struct list all_link;
-};
-
-struct trailer {
-    u64 redzone;
-    u64 caller; /* text address that allocated or freed it last */
-};
 
 LOCK_CLASS(slab_lock_class, "slab");
 LOCK_CLASS(slab_list_lock_class, "slab caches");
@@ -114,79 +90,6 @@ static void **link_of(const struct slab_cache *cache, void *object)
     return (void **)((char *)object + cache->link);
 }
 
-static struct trailer *trailer_of(const struct slab_cache *cache, void *object)
-{
-    return (struct trailer *)((char *)object + cache->trailer);
-}
-
-static struct page *slab_of(const void *object)
-{
-    struct page *page = virt_page(object);
-
-    return pfn_page(ALIGN_DOWN(page_pfn(page), 1ul << page->order));
-}
-
-/* ---- Debug builds: checks ---- */
-
-/* "function+offset" of a text address, into buf. */
-static const char *name_caller(u64 caller, char *buf, size_t size)
-{
-    u64 offset = 0;
-    const char *name = symbol_find(caller, &offset);
-    size_t used = 0;
-
-    format_append(buf, size, &used, "%s+0x%lx", name ? name : "?", name ? offset : caller);
-    return buf;
-}
-
-static void report(const struct slab_cache *cache, void *object, const char *what, u64 offset)
-{
-    char last[80];
-
-    memory_misuse("%s: object %p %s at offset %lu; last allocated or freed by %s", cache->name,
-                  object, what, offset,
-                  name_caller(trailer_of(cache, object)->caller, last, sizeof(last)));
-}
-
-static void mark_free(struct slab_cache *cache, void *object, u64 caller)
-{
-    poison_fill(object, cache->object_bytes);
-    *trailer_of(cache, object) = (struct trailer){.redzone = REDZONE_FREE, .caller = caller};
-}
-
-static void check_and_mark_live(struct slab_cache *cache, void *object, u64 caller)
-{
-    struct trailer *trailer = trailer_of(cache, object);
-    size_t at = poison_check(object, cache->object_bytes);
-
-    if (at < cache->object_bytes)
-        report(cache, object, "was written after it was freed,", at);
-    else if (trailer->redzone != REDZONE_FREE)
-        report(cache, object, "was overrun while free,", cache->trailer);
-    *trailer = (struct trailer){.redzone = REDZONE_LIVE, .caller = caller};
-}
-
-/* => whether the object may be freed */
-static bool check_live(struct slab_cache *cache, void *object)
-{
-    struct page *slab = slab_of(object);
-    u64 redzone;
-
-    if (slab_cache_of(object) != cache ||
-        ((u64)object - (u64)page_virt(slab)) % cache->stride != 0) {
-        memory_misuse("%s: %p freed, which is no object of this cache", cache->name, object);
-        return false;
-    }
-    redzone = trailer_of(cache, object)->redzone;
-    if (redzone == REDZONE_FREE) {
-        report(cache, object, "was freed twice,", 0);
-        return false;
-    }
-    if (redzone != REDZONE_LIVE)
-        report(cache, object, "was written past its end,", cache->trailer);
-    return true;
-}
-
 /* ---- Slabs ---- */
 
 static struct page *slab_make(struct slab_cache *cache)
@@ -205,7 +108,7 @@ static struct page *slab_make(struct slab_cache *cache)
 
     for (unsigned i = 0; i < cache->per_slab; i++, object -= cache->stride) {
         if (MEMORY_CHECKS)
-            mark_free(cache, object, 0);
+            slab_mark_new(cache, object);
         *link_of(cache, object) = next;
         next = object;
     }
@@ -300,7 +203,7 @@ void *slab_alloc_for(struct slab_cache *cache, u64 caller)
     void *object = take_object_locked(cache, slab);
 
     if (MEMORY_CHECKS)
-        check_and_mark_live(cache, object, caller);
+        slab_check_and_mark_live(cache, object, caller);
     spin_unlock_irq(&cache->lock, irqs);
     return object;
 }
@@ -308,7 +211,7 @@ void *slab_alloc_for(struct slab_cache *cache, u64 caller)
 /* => a slab to give back, or NULL */
 static struct page *put_object_locked(struct slab_cache *cache, void *object)
 {
-    struct page *slab = slab_of(object);
+    struct page *slab = slab_head_of(object);
     struct page *surplus = NULL;
 
     *link_of(cache, object) = (void *)slab->private_[1];
@@ -333,9 +236,9 @@ void slab_free_for(struct slab_cache *cache, void *object, u64 caller)
     struct page *surplus = NULL;
     bool irqs = spin_lock_irq(&cache->lock);
 
-    if (!MEMORY_CHECKS || check_live(cache, object)) {
+    if (!MEMORY_CHECKS || slab_check_live(cache, object, caller)) {
         if (MEMORY_CHECKS)
-            mark_free(cache, object, caller);
+            slab_mark_free(cache, object, caller);
         surplus = put_object_locked(cache, object);
     }
     spin_unlock_irq(&cache->lock, irqs);
@@ -345,7 +248,7 @@ void slab_free_for(struct slab_cache *cache, void *object, u64 caller)
 
 struct slab_cache *slab_cache_of(const void *object)
 {
-    const struct page *slab = slab_of(object);
+    const struct page *slab = slab_head_of(object);
 
     return page_has(slab, PAGE_SLAB) ? (struct slab_cache *)slab->private_[0] : NULL;
 }
@@ -381,6 +284,7 @@ void slab_init(void)
     cache_setup(&cache_cache, "slab_cache", sizeof(struct slab_cache), 64);
     caches.is_ready = true;
     kmalloc_init();
+    misuse_init();
 }
 
 struct slab_cache *slab_cache_create(const char *name, size_t object_bytes, size_t align)

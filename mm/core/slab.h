@@ -43,6 +43,11 @@ void slab_for_each(void (*fn)(void *ctx, const char *name, u64 live, size_t obje
  * whoever makes them. (0, 0) switches it off. => how many have failed since the last call
  */
 u64 slab_fail_inject(u64 after, u64 count);
+/*
+ * For reports of debug builds: if addr lies in a freed object, says so of `who` and who freed it.
+ * => whether it does
+ */
+bool slab_describe_freed(u64 addr, const char *who, void (*line)(const char *fmt, ...));
 u64 slab_frames_total(void); /* frames in slabs, and behind large kmalloc objects */
 /* Gives back the slabs that are kept although empty. => frames freed */
 u64 slab_release_empty(void);

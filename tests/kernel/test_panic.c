@@ -4,6 +4,8 @@
  */
 #include "kernel/log/log.h"
 #include "kernel/sched/mutex.h"
+#include "mm/core/frames.h"
+#include "mm/core/slab.h"
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/threads.h"
 
@@ -172,6 +174,94 @@ KTEST_PANIC(sleep_with_a_spinlock)
 {
     spin_lock(&spinning);
     mutex_lock(&left_hand);
+}
+
+/* ---- Freed memory --------------------------------------------------------------------------- */
+
+struct ticket {
+    u64 number;
+    struct ticket *next;
+};
+
+static struct slab_cache *tickets;
+
+static __attribute__((noinline)) struct ticket *sells_ticket(void)
+{
+    struct ticket *ticket = slab_alloc_zeroed(tickets);
+    NO_TAIL_CALL();
+    return ticket;
+}
+
+CULPRIT tears_ticket_up(struct ticket *ticket)
+{
+    slab_free(tickets, ticket);
+    NO_TAIL_CALL();
+}
+
+CULPRIT finds_it_written_to(void)
+{
+    sells_ticket();
+    NO_TAIL_CALL();
+}
+
+KTEST_PANIC(written_after_free)
+{
+    tickets = slab_cache_create("ticket", sizeof(struct ticket), 0);
+    struct ticket *ticket = sells_ticket();
+
+    tears_ticket_up(ticket);
+    ticket->next = ticket;
+    culprits_caller(finds_it_written_to);
+    NO_TAIL_CALL();
+}
+
+static struct ticket *volatile stale;
+
+CULPRIT follows_a_freed_pointer(void)
+{
+    never = stale->next->number;
+    NO_TAIL_CALL();
+}
+
+/* The object is still free, and its poison is no address. */
+KTEST_PANIC(read_after_free)
+{
+    tickets = slab_cache_create("ticket", sizeof(struct ticket), 0);
+    stale = sells_ticket();
+    tears_ticket_up(stale);
+    culprits_caller(follows_a_freed_pointer);
+    NO_TAIL_CALL();
+}
+
+CULPRIT tears_it_up_again(void)
+{
+    tears_ticket_up(stale);
+    NO_TAIL_CALL();
+}
+
+KTEST_PANIC(freed_twice)
+{
+    tickets = slab_cache_create("ticket", sizeof(struct ticket), 0);
+    stale = sells_ticket();
+    tears_ticket_up(stale);
+    culprits_caller(tears_it_up_again);
+    NO_TAIL_CALL();
+}
+
+CULPRIT gives_frame_back(struct page *page)
+{
+    page_put(page);
+    NO_TAIL_CALL();
+}
+
+/* An order that comes from no CPU's list: the same block is had again. */
+KTEST_PANIC(frame_written_after_free)
+{
+    struct page *page = frames_alloc(3, 0);
+
+    gives_frame_back(page);
+    ((u8 *)page_virt(page))[5000] = 1;
+    frames_alloc(3, 0);
 }
 
 /* ---- The end of all reports ----------------------------------------------------------------- */

@@ -179,3 +179,60 @@ def test_a_broken_lock_rule(case, boots):
     report = one_report(boots[case], "LOCK RULE BROKEN")
     assert "sleeps with a spinlock held: spinning at ktest_panic_sleep_with_a_spinlock" in report.text("what")
     assert report.parts["held"][0].startswith("spinning 0x")
+
+
+def check_ways(report, symbols, **wanted):
+    """The ways `made` and `freed` of misused memory, each by its first functions."""
+    way = report.parts["how we got here"]
+    for title, functions in wanted.items():
+        lines = way[way.index(TITLES[title]) + 1:]
+        assert parse_way(report, lines)[:len(functions)] == functions
+    check_way(report, symbols)
+
+
+TITLES = {"made": "the memory was asked for on this way:", "freed": "it was freed on this way:"}
+
+
+@crime("written_after_free")
+def test_memory_written_after_it_was_freed(case, boots, kernel_symbols):
+    report = one_report(boots[case], "MEMORY MISUSE")
+    assert re.fullmatch(r"memory misuse: ticket: object 0x[0-9a-f]{16} was written after it was "
+                        r"freed, at offset 8; freed last by tears_ticket_up", report.text("what"))
+    test = "ktest_panic_written_after_free"
+    check_ways(report, kernel_symbols, made=["sells_ticket", test, "run_test"],
+               freed=["tears_ticket_up", test, "run_test"])
+    check_at(report, kernel_symbols, "sells_ticket")
+    assert report.functions()[:3] == ["sells_ticket", "finds_it_written_to", "culprits_caller"]
+    assert re.search(HELD_EVIDENCE, report.text("held"))
+    assert "Who freed it" in report.text("what to try")
+
+
+@crime("freed_twice")
+def test_memory_freed_twice(case, boots, kernel_symbols):
+    report = one_report(boots[case], "MEMORY MISUSE")
+    assert re.search(r"ticket: object 0x\w+ was freed twice, at offset 0; freed last by "
+                     "tears_ticket_up", report.text("what"))
+    check_ways(report, kernel_symbols, made=["sells_ticket", "ktest_panic_freed_twice"],
+               freed=["tears_ticket_up", "ktest_panic_freed_twice"])
+    assert report.functions()[:3] == ["tears_ticket_up", "tears_it_up_again", "culprits_caller"]
+
+
+@crime("read_after_free")
+def test_memory_read_after_it_was_freed(case, boots, kernel_symbols):
+    report = one_report(boots[case], "KERNEL OOPS")
+    check_at(report, kernel_symbols, "follows_a_freed_pointer")
+    assert re.search(r"r\w+ is 0x6b6b6b6b6b6b6b6b: no address", report.text("what"))
+    assert "6b6b6b6b" in report.text("what to try")
+    way = report.parts["how we got here"]
+    at = way.index("which was freed on this way:")
+    assert re.fullmatch(r"r\w+ points into a freed object, 0x\w+ of ticket, at offset 0", way[at - 1])
+    assert parse_way(report, way[at:])[:2] == ["tears_ticket_up", "ktest_panic_read_after_free"]
+
+
+@crime("frame_written_after_free")
+def test_a_frame_written_after_it_was_freed(case, boots, kernel_symbols):
+    report = one_report(boots[case], "MEMORY MISUSE")
+    assert re.search(r"frame \d+ was written at offset 904 after it was freed \(byte 0x01\); freed "
+                     "last by gives_frame_back", report.text("what"))
+    check_ways(report, kernel_symbols,
+               freed=["gives_frame_back", "ktest_panic_frame_written_after_free"])
