@@ -3,6 +3,7 @@
  * allocations, interleaved by a seed. What each touch sees is either refused or a value that was right at some moment; afterwards the
  * counters add up, the page tables are in order, and nothing is left locked, mapped or referenced.
  */
+#include "kernel/cmdline.h"
 #include "kernel/sched/sync_point.h"
 #include "lib/rng.h"
 #include "mm/core/frames.h"
@@ -138,7 +139,7 @@ static void run_seed(u64 seed, const char *retry, const char *drop, const char *
     }
     for (u64 i = 0; i < ACTORS; i++)
         actor_join(&actors[i]);
-    sync_points_set_seed(0);
+    sync_points_set_seed(cmdline.sync_seed);
     frames_fail_inject(0, 0);
     for (u64 i = 0; i < ACTORS; i++) {
         KEXPECT(counters_add_up(&actors[i].faults));

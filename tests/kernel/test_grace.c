@@ -1,6 +1,7 @@
 /*
  * Grace periods and sync points.
  */
+#include "kernel/cmdline.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/sched/grace.h"
 #include "kernel/sched/sync_point.h"
@@ -166,6 +167,7 @@ KTEST(sync_point, an_armed_point_parks_until_it_is_released)
 {
     struct test_threads threads = {0};
 
+    sync_points_set_seed(0);
     passed = 0;
     KEXPECT_EQ(sync_points_armed, 0);
     sync_point_arm("test_point", NULL);
@@ -180,6 +182,7 @@ KTEST(sync_point, an_armed_point_parks_until_it_is_released)
     KEXPECT_EQ(passed, 1);
     KEXPECT(!sync_point_is_parked("test_point"));
     KEXPECT_EQ(sync_points_armed, 0);
+    sync_points_set_seed(cmdline.sync_seed);
 }
 
 KTEST(sync_point, only_the_first_comer_parks)
@@ -205,6 +208,7 @@ KTEST(sync_point, a_point_armed_for_one_task_lets_others_pass)
     struct task *chosen = task_create_stopped("chosen", pass_test_point, NULL, -1);
 
     KASSERT(chosen != NULL);
+    sync_points_set_seed(0);
     passed = 0;
     sync_point_arm("test_point", chosen);
     threads_add(&others, pass_test_point, NULL);
@@ -216,6 +220,7 @@ KTEST(sync_point, a_point_armed_for_one_task_lets_others_pass)
     KEXPECT_EQ(task_join(chosen), 0);
     KEXPECT_EQ(passed, 2);
     KEXPECT_EQ(sync_points_armed, 0);
+    sync_points_set_seed(cmdline.sync_seed);
 }
 
 static void pass_many_points(void *unused)
@@ -261,6 +266,7 @@ static u64 count_switches_past_points(bool wants_most)
 
 KTEST(sync_point, a_seed_makes_tasks_yield_at_points)
 {
+    sync_points_set_seed(0); /* the command line may have given one */
     u64 without = count_switches_past_points(false);
 
     sync_points_set_seed(7);
@@ -269,4 +275,5 @@ KTEST(sync_point, a_seed_makes_tasks_yield_at_points)
     sync_points_set_seed(0);
     KEXPECT(with >= without + 16); /* 128 points, one in four yields */
     KEXPECT_EQ(sync_points_armed, 0);
+    sync_points_set_seed(cmdline.sync_seed);
 }

@@ -2,6 +2,7 @@
  * The fifth promise: the same run twice. Threads that race for the same pages on one CPU are interleaved by the seed alone, so
  * the same seed gives the same order of touches and of disk requests, and another seed another one.
  */
+#include "kernel/cmdline.h"
 #include "kernel/cpu/uaccess.h"
 #include "kernel/sched/sync_point.h"
 #include "lib/rng.h"
@@ -82,7 +83,7 @@ static bool run_with_seed(struct run *run, u64 seed)
     task_join(task_create("starter", start_all, tasks, 0));
     for (u32 i = 0; i < THREADS; i++)
         task_join(tasks[i]);
-    sync_points_set_seed(0);
+    sync_points_set_seed(cmdline.sync_seed);
     run->n_requests = gate_log(run->rig.file->disk, run->requests, EVENTS_MAX);
     rig_end(&run->rig);
     return true;
