@@ -25,7 +25,8 @@
 #define GATHER_NS        2000000ul /* how long objects wait for company */
 #define FIRST_PAUSE_NS   50000ul   /* between looks at the counters; doubles */
 #define LONGEST_PAUSE_NS 1000000ul
-#define FREES_PER_YIELD  64
+#define FREES_PER_LOOK   64        /* objects freed between looks at the clock */
+#define FREEING_NS       2000000ul /* how long others wait for the CPU while objects are freed */
 
 PERCPU(u64, grace_quiet_points);
 static PERCPU(struct deferred *, deferred); /* a stack; any CPU takes it whole */
@@ -143,15 +144,28 @@ static void wait_one_period(void)
     }
 }
 
+static bool others_want_this_cpu(void)
+{
+    return READ_ONCE(percpu_this(run_queue)->n_queued) > 0;
+}
+
+/*
+ * Others on this CPU get their turn by time, not after so many objects: one that maps and unmaps in a loop defers far more
+ * in a slice of its own, and what is deferred faster than it is freed takes all memory in the end.
+ */
 static void free_all(struct deferred *object)
 {
+    u64 yield_at = clock_ns() + FREEING_NS;
+
     for (unsigned n = 1; object; n++) {
         struct deferred *next = object->next;
 
         object->free(object);
         object = next;
-        if (n % FREES_PER_YIELD == 0)
+        if (n % FREES_PER_LOOK == 0 && others_want_this_cpu() && clock_ns() >= yield_at) {
             sched_yield();
+            yield_at = clock_ns() + FREEING_NS;
+        }
     }
 }
 
