@@ -68,6 +68,38 @@ def test_what_needs_no_wait_is_not_retried_where_the_lock_is_let_go_only_to_wait
         assert found["retry"] == "hold" or abs(found["cost_percent"]) < 0.2
 
 
+# ---- Faults beside mmap and munmap -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("writer", ["bare", "touch"])
+@pytest.mark.parametrize("threads, times", [(1, 100), (4, 100)])
+def test_the_loop_of_2010_is_a_hundred_times_as_fast_with_retry(folder, threads, times, writer):
+    wanted = {"order": "random", "threads": threads, "writer": writer}
+    hold, once = (row(folder, "loops", retry=retry, **wanted) for retry in ("hold", "once"))
+    assert once["loops_per_s"] >= times * hold["loops_per_s"]
+    assert once["turn_99_ns"] * 100 < hold["turn_99_ns"]
+    assert (hold["across"], hold["retries"]) == (hold["requests"], 0)
+    assert (once["across"], once["retries"]) == (0, once["requests"])
+
+
+def test_retry_slows_threads_on_different_pages_by_less_than_published(folder):
+    case_1 = row(folder, "loops", order="own", threads=4, writer="none", retry="once")
+    assert abs(case_1["slower_percent"]) < 1
+    for writer in ("bare", "touch"):
+        case_2 = row(folder, "loops", order="own", threads=4, writer=writer, retry="once")
+        assert case_2["slower_percent"] < 3 and case_2["times"] > 1.1
+
+
+def test_what_the_loop_leaves_to_be_freed_is_freed_while_it_runs():
+    script = ("echo 18180000 >/sys/block/ram0/gate/per_request_ns; "
+              "mloop --threads 2 --touches 20 --writer bare /data/medium.bin; grep ^range_node /proc/slabinfo")
+    done = harness.boot("/bin/sh", "-c", script, ramdisk=True, icount=True, options=["--icount=3"])
+    numbers = harness.numbers_of(done.out)
+    assert done.status == 0 and int(numbers["loops"]) > 10000, done.explain()
+    slab_pages = int(done.out.split()[-1])
+    assert slab_pages < 100, done.explain()
+
+
 # ---- The tool ----------------------------------------------------------------------------------
 
 
