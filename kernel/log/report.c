@@ -69,10 +69,7 @@ static const struct {
           "reference of its own?",
           "gdb: watch the bytes named above, then continue; or make replay and fl who-wrote "
           "ADDR."}},
-    [REPORT_FATAL_SIGNAL] =
-        {"PROGRAM ENDED",
-         {"make gdb PROG=\"...\", then fl user PROGRAM and a breakpoint at the function named "
-          "first: docs/gdb.md"}},
+    [REPORT_FATAL_SIGNAL] = {"PROGRAM ENDED", {NULL}}, /* by signal: kernel/task/fatal_report.c */
     [REPORT_HUNG_TASK] =
         {"TASK HANGS",
          {"make gdb-attach, then fl bt PID (where it waits), fl locks (who holds what) and fl "

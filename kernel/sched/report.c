@@ -74,7 +74,7 @@ void sched_print_waits(void (*line)(const char *fmt, ...))
 static void print_stack(const struct report *r, report_line line)
 {
     u64 start = (u64)r->task->stack, end = start + KERNEL_STACK_BYTES;
-    u64 rsp = r->has_registers && !trap_from_user(r->frame) ? r->frame->rsp : r->frame->rbp;
+    u64 rsp = r->has_registers ? r->frame->rsp : r->frame->rbp;
 
     if (!start)
         line("its stack is the one the CPU began with");
@@ -102,7 +102,8 @@ static void print_task(const struct report *r, report_line line)
     u64 user_ns, system_ns;
     task_times(task, &user_ns, &system_ns);
     line("user %lu us, system %lu us", user_ns / NS_PER_US, system_ns / NS_PER_US);
-    print_stack(r, line);
+    if (!trap_from_user(r->frame))
+        print_stack(r, line);
 }
 
 static void print_other_cpus(const struct report *r, report_line line)

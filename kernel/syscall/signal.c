@@ -5,6 +5,7 @@
 #include "kernel/cpu/clock.h"
 #include "kernel/syscall/syscall.h"
 #include "kernel/syscall/timespec.h"
+#include "kernel/task/fatal_report.h"
 #include "kernel/task/thread.h"
 
 static struct signal_thread *self(void)
@@ -121,6 +122,8 @@ static int send_to_pid(u32 pid, const struct signal_info *info)
     if (!process)
         return -ESRCH;
     int error = (u32)info->signal > SIGNAL_MAX ? -EINVAL : 0; /* in Linux's order */
+    if (!error)
+        fatal_note_own_signal(info->signal, pid);
     if (!error && info->signal)
         error = signal_send_process_info(process, info);
     process_put(process);
@@ -187,6 +190,8 @@ static s64 send_to_thread(u32 tgid, u32 tid, const struct signal_info *info)
     int error = thread && (!tgid || thread->process->pid == tgid) ? 0 : -ESRCH;
     if (!error && (u32)info->signal > SIGNAL_MAX)
         error = -EINVAL;
+    if (!error)
+        fatal_note_own_signal(info->signal, tid);
     if (!error && info->signal)
         error = signal_send_thread(thread, info);
     if (thread)

@@ -1,35 +1,17 @@
 /*
  * What a program's mistake becomes: a signal with its place and reason, for a handler to take; or the end of the program,
- * and a line in the log that says what happened.
+ * and a report in the log that says what happened.
  *
  * Codes are those of sigaction(2), addresses exact: of a page fault the byte that was touched, of an exception the
  * instruction, or 0 where the CPU does not tell (#GP and its like: SI_KERNEL).
  */
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
+#include "kernel/task/fatal_report.h"
 #include "kernel/task/process.h"
 #include "kernel/task/signal.h"
-#include "lib/string.h"
 
 /* ---- Bad accesses ---------------------------------------------------------------------------- */
-
-static const char *access_name(enum fault_access access)
-{
-    return access == FAULT_WRITE ? "write to" : access == FAULT_EXEC ? "execution of" : "read of";
-}
-
-/* Describes what is at addr, for the log. No lock held. */
-static void describe_place(struct mm *mm, u64 addr, char *buf, size_t size)
-{
-    rwsem_read_lock(&mm->mmap_lock);
-    struct vma *vma = vma_find(mm, addr);
-    int len = vma ? vma_format_maps_line(vma, buf, size) : 0;
-    rwsem_read_unlock(&mm->mmap_lock);
-    if (len == 0)
-        strlcpy(buf, "nothing is mapped there", size);
-    else if ((size_t)len < size && buf[len - 1] == '\n')
-        buf[len - 1] = '\0';
-}
 
 /* Execute-only memory is refused by its protection key, whatever the page table would say. */
 static bool is_refused_by_key(struct mm *mm, u64 addr, enum fault_access access)
@@ -53,30 +35,31 @@ static s32 access_code(struct mm *mm, enum fault_result result, u64 addr, enum f
     }
 }
 
-static void log_access(struct trap_frame *frame, enum fault_result result, u64 addr,
-                       enum fault_access access)
+/* Will the program take it? Else it ends: signal_force_fault() decides, a moment later. */
+static bool is_handled(u32 signal)
 {
-    struct process *process = process_current();
-    char place[384];
-    describe_place(process->mm, addr, place, sizeof(place));
-    log_warn("process %u (%s): %s, %s %#lx at instruction %#lx; VMA: %s", process->pid,
-             process->name, fault_result_name(result), access_name(access), addr, frame->rip,
-             place);
+    return !(thread_current()->signals->mask & signal_bit(signal)) &&
+           signal_action_get(process_current(), signal).handler > SIGNAL_IGNORE;
 }
 
 void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 addr,
                       enum fault_access access)
 {
+    struct process *process = process_current();
     if (result == FAULT_KILLED)
         return; /* it ends on the way to user mode */
     if (result == FAULT_OOM) {
-        log_access(frame, result, addr, access);
+        log_warn("process %u (%s): %s, at %#lx, instruction %#lx", process->pid, process->name,
+                 fault_result_name(result), addr, frame->rip);
         process_exit_signal(SIGKILL);
     }
     u32 signal = result == FAULT_SIGBUS_ADRERR ? SIGBUS : SIGSEGV;
-    s32 code = access_code(process_current()->mm, result, addr, access);
-    if (!signal_force_fault(frame, signal, code, addr))
-        log_access(frame, result, addr, access);
+    s32 code = access_code(process->mm, result, addr, access);
+    struct fatal_cause cause = {
+        .signal = signal, .code = code, .has_access = true, .addr = addr, .access = access};
+    if (!is_handled(signal))
+        fatal_report(frame, &cause);
+    signal_force_fault(frame, signal, code, addr);
 }
 
 /* ---- Exceptions ------------------------------------------------------------------------------ */
@@ -155,11 +138,10 @@ static struct exception exception_of(u64 vector)
 
 void fatal_exception(struct trap_frame *frame)
 {
-    struct process *process = process_current();
     struct exception e = exception_of(frame->vector);
     s32 code = e.find_code ? e.find_code() : e.code;
-    if (signal_force_fault(frame, e.signal, code, e.has_address ? frame->rip : 0))
-        return;
-    log_warn("process %u (%s): exception %lu (error %#lx) at instruction %#lx: signal %u",
-             process->pid, process->name, frame->vector, frame->error, frame->rip, e.signal);
+    struct fatal_cause cause = {.signal = e.signal, .code = code};
+    if (!is_handled(e.signal))
+        fatal_report(frame, &cause);
+    signal_force_fault(frame, e.signal, code, e.has_address ? frame->rip : 0);
 }

@@ -8,6 +8,7 @@
 #include "kernel/log/log.h"
 #include "kernel/sched/affinity.h"
 #include "kernel/sync/atomic.h"
+#include "kernel/task/fatal_report.h"
 #include "kernel/task/futex.h"
 #include "kernel/task/signal.h"
 #include "lib/errno.h"
@@ -347,6 +348,7 @@ void process_init(void)
     task_set_pid_filter(pid_is_used);
     limits_register();
     trap_set_user_return(user_return);
+    fatal_report_init();
     trap_set_user_exception(fatal_exception);
     fault_init(fatal_bad_access, oom_kill_largest);
 }

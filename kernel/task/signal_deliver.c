@@ -12,6 +12,7 @@
  * then the frame on the program's stack holds the restarted state, and the call is made when the handler returns.
  */
 #include "kernel/cpu/trap.h"
+#include "kernel/task/fatal_report.h"
 #include "kernel/task/process.h"
 #include "kernel/task/signal.h"
 #include "lib/errno.h"
@@ -192,7 +193,10 @@ static bool act(struct trap_frame *frame, const struct signal_info *info)
         return true;
     }
     switch (signal_default_of(info->signal)) {
-    case SIGNAL_ENDS: process_exit_signal(info->signal);
+    case SIGNAL_ENDS:
+        if (info->code == SI_TKILL && info->from.pid == process_current()->pid)
+            fatal_note_own_signal(info->signal, thread_current()->tid);
+        process_exit_signal(info->signal);
     case SIGNAL_STOPS: begin_stop(thread_current()->signals, info->signal); return false;
     default: return false;
     }

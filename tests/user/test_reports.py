@@ -14,6 +14,8 @@ KERNEL = os.path.join(harness.BUILD, "debug", "faultline.elf")
 
 
 def boot_crime(name, smp=2):
+    if name == "programs":
+        return harness.boot("/tests/dying", *DEATHS, timeout=60)
     return harness.boot(None, smp=smp, options=["--debug", f"--ktest=panic/{name}"], timeout=60)
 
 
@@ -63,6 +65,10 @@ def check_at(report, symbols, function):
 def register(report, name):
     return int(re.search(rf"\b{name} +([0-9a-f]{{16}})", report.text("where")).group(1), 16)
 
+
+# tests/user/dying.c: its word, the signal.
+DEATHS = {"null": 11, "read-only": 11, "behind": 7, "recursion": 11, "abort": 6, "nowhere": 11,
+          "divide": 8, "caught": 0}
 
 HELD_EVIDENCE = r"evidence 0x[0-9a-f]{16}, taken at culprits_caller\+0x[0-9a-f]+"
 
@@ -236,3 +242,119 @@ def test_a_frame_written_after_it_was_freed(case, boots, kernel_symbols):
                      "last by gives_frame_back", report.text("what"))
     check_ways(report, kernel_symbols,
                freed=["gives_frame_back", "ktest_panic_frame_written_after_free"])
+
+
+# ---- Programs ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def deaths(boots):
+    """{word of DEATHS: its report}"""
+    result = boots["programs"]
+    assert result.status == 0, result.explain()
+    assert result.out.split() == [word for pair in DEATHS.items() for word in map(str, pair)]
+    reports = parse(result.log)
+    assert {report.title for report in reports} == {"PROGRAM ENDED"}
+    assert all(list(report.parts) == PARTS for report in reports), result.explain()
+    assert len(reports) == len(DEATHS) - 1, "the last one has a handler"
+    return dict(zip(DEATHS, reports))
+
+
+program = crime("programs")
+
+
+@pytest.fixture(scope="module")
+def dying():
+    return Symbols(os.path.join(harness.BUILD, "tests", "user", "dying"))
+
+
+def check_program(report, symbols, first_line, *functions, end="main"):
+    """What every report of dying.c has; functions: innermost first, those that are certain."""
+    assert re.fullmatch(r"process \d+ \(dying\): " + first_line, report.parts["what"][0])
+    assert report.functions()[:len(functions)] == list(functions)
+    assert not end or report.functions()[-1] == end
+    for address, name in report.places("how we got here"):
+        assert name in symbols.names_at(address - 1) | symbols.names_at(address), hex(address)
+    instruction = re.search(r"at instruction (0x\w+)", report.parts["what"][0]).group(1)
+    assert int(instruction, 16) == int(
+        re.match(r"at (0x\w+) \(user code\), CPU 0 of 1", report.text("where")).group(1), 16)
+    assert re.fullmatch(
+        r'(\d+) "dying", a thread of a program, on CPU 0, running\n.*\n'
+        r'process \1 "dying", /tests/dying, 1 thread, child of 1', report.text("whose"))
+    assert report.text("held") == "not recorded in a release build"
+
+
+@program
+def test_a_program_follows_null(case, deaths, dying):
+    report = deaths["null"]
+    check_program(report, dying, r"SIGSEGV: write to 0x20 at instruction 0x\w+: not mapped",
+                  "inner_of_null", "outer_of_null")
+    assert report.parts["what"][1] == (
+        "0x20 is in the first page: a NULL pointer, or a small offset from one")
+    below = re.match(r"above, 0x3fffe0 bytes away: 00400000-\w+ r--p .* /tests/dying$",
+                     report.parts["what"][2])
+    assert below and len(report.parts["what"]) == 3
+    assert re.search(r"\berror 0x6$", report.text("where"), re.MULTILINE)
+    assert register(report, "rdi") == 0, "the argument that is NULL"
+    assert "in inner_of_null+" in report.text("where")
+    way = report.parts["how we got here"]
+    assert re.search(r"die_by\+0x\w+ in /tests/dying \?$", way[2]), "called by pointer: a guess"
+
+
+@program
+def test_a_program_writes_what_is_read_only(case, deaths, dying):
+    report = deaths["read-only"]
+    check_program(report, dying, r"SIGSEGV: write to 0x[0-9a-f]+07b at instruction 0x\w+: "
+                  "mapped, but not writable", "writes_read_only")
+    address = int(re.search(r"write to 0x(\w+)", report.text("what")).group(1), 16)
+    start, end = re.fullmatch(r"there: (\w+)-(\w+) r--p 00000000 00:00 0 ",
+                              report.parts["what"][1]).groups()
+    assert int(start, 16) + 0x7b == address == int(end, 16) - 0x1000 + 0x7b
+
+
+@program
+def test_a_program_reads_behind_a_file(case, deaths, dying):
+    report = deaths["behind"]
+    size = os.path.getsize(os.path.join(harness.BUILD, "data", "small.txt"))
+    assert size < 4096
+    check_program(report, dying, r"SIGBUS: read of 0x[0-9a-f]+000 at instruction 0x\w+: "
+                  "mapped, but there is no such page", "reads_behind_the_file")
+    assert report.parts["what"][1].endswith("/data/small.txt")
+    assert report.parts["what"][2] == (
+        f"page 2 of the file lies behind its end: it has {size} bytes")
+    assert "fstat()" in report.text("what to try")
+
+
+@program
+def test_a_program_calls_itself_without_end(case, deaths, dying):
+    report = deaths["recursion"]
+    check_program(report, dying, r"SIGSEGV: write to 0x7ff\w+ at instruction 0x\w+: not mapped",
+                  "recursion", "recursion", end=None)
+    assert "the stack would have to grow there" in report.parts["what"][3]
+    assert report.parts["what"][2].endswith("[stack]")
+    assert report.parts["how we got here"][2:] == ["… 999 times more", "… and more"]
+
+
+@program
+def test_a_program_aborts(case, deaths, dying):
+    report = deaths["abort"]
+    check_program(report, dying, r"SIGABRT: at instruction 0x\w+: sent by the program to itself")
+    functions = report.functions()
+    assert functions[functions.index("abort"):][:2] == ["abort", "gives_up"]
+    assert "assert()" in report.text("what to try")
+
+
+@program
+def test_a_program_jumps_nowhere(case, deaths, dying):
+    report = deaths["nowhere"]
+    check_program(report, dying,
+                  r"SIGSEGV: execution of 0x5000 at instruction 0x5000: not mapped")
+    way = report.parts["how we got here"]
+    assert way[0] == "0x0000000000005000  no code of a file"
+    assert re.search(r"jumps_nowhere\+0x\w+ in /tests/dying \?$", way[1])
+
+
+@program
+def test_a_program_divides_by_zero(case, deaths, dying):
+    check_program(deaths["divide"], dying, r"SIGFPE: at instruction 0x\w+: integer division by "
+                  "zero, or a result too large", "divides")
