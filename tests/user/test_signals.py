@@ -39,14 +39,6 @@ def test_signals_are_those_of_linux(case, boots):
     assert here.out.splitlines() == there.out.splitlines(), here.explain()
 
 
-def test_a_death_by_signal_is_logged_with_its_place():
-    """A program without a handler: the log says what was touched, and what is mapped there."""
-    result = harness.boot("/tests/badaccess", "write-readonly")
-    assert result.status == 128 + 11, result.explain()
-    lines = [line for line in result.log.splitlines() if "SIGSEGV (no permission)" in line]
-    assert len(lines) == 1 and "write to 0x" in lines[0] and "r--p" in lines[0], result.explain()
-
-
 def test_a_fatal_signal_does_not_wait_for_the_disk():
     result = harness.boot("/tests/sigdisk", "/data/medium.bin", "vda")
     assert result.status == 0, result.explain()
