@@ -258,7 +258,7 @@ $(BUILD)/faultline.iso: $(RELEASE_KERNEL) boot/grub.cfg tools/mkiso
 C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -name '*.[ch]')
 
 .PHONY: FORCE fuzz-range-tree all kernel user run demo shell test test-kernel test-host test-user test-gdb test-long bench iso image \
-    lint format gdb linux compare clean help
+    lint format gdb linux compare doctor clean help
 .SECONDARY:
 
 FORCE:
@@ -324,6 +324,10 @@ format: ##(5 s) lay out all sources by .clang-format
 
 gdb: $(DEBUG_KERNEL) $(DISK) ##(5 s to the prompt) the debug kernel, stopped at kernel_main under gdb
 	$(Q)tools/debug
+
+doctor: ##(20 s) is this machine fit for it? looks at the tools, boots the smallest machine
+	@command -v $(PYTHON) >/dev/null || { echo "doctor: there is no python3. Run ./setup"; exit 1; }
+	$(Q)$(PYTHON) tools/doctor
 
 clean: ##(1 s) remove build/
 	rm -rf $(BUILD)
