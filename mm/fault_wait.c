@@ -61,8 +61,16 @@ enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct
 
 enum fault_result fault_wait_for_asked(struct fault *f, struct page *page, struct mapped_file *file)
 {
-    return !file && page_is_locked(page) ? fault_wait_for_read(f, page)
-                                         : fault_wait_unlocked(f, page, file);
+    if (file)
+        return fault_wait_unlocked(f, page, file);
+    if (page_is_locked(page))
+        return fault_wait_for_read(f, page);
+    /*
+     * It is there, or its read has failed already, and the lock is kept. No wait: by now somebody else may read it again, and
+     * that is not to be waited for with the lock. The next look will see.
+     */
+    f->pinned = page;
+    return FAULT_DONE;
 }
 
 enum fault_result fault_wait_for_read(struct fault *f, struct page *page)

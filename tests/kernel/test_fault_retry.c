@@ -200,6 +200,37 @@ FAULT_TEST(fault_retry, the_lock_is_let_go_before_asking_the_disk_or_after)
     let_go_with("wait", 1);
 }
 
+/*
+ * The first read of its page fails at once, the next one takes its time. Whoever is about to wait for the disk has no lock, also
+ * with fault_drop=wait, where the fault has kept it up to there.
+ */
+FAULT_TEST_OF_EACH_POLICY(fault_retry, wait_after_a_failed_read_is_without_the_lock)
+{
+    struct fault_rig rig;
+    struct actor reader = {.addr = rig_addr(PAGE)}, writer = {0};
+    KASSERT(rig_init(&rig, PAGES, PROT_READ, MAP_SHARED));
+    gate_fail(rig.file->disk, gated_file_sector(PAGE), gated_file_sector(PAGE), -EIO, 1);
+    gated_file_hold(rig.file, PAGE, PAGE);
+    sync_point_arm("page_cache_insert", NULL);
+    actor_start(&reader, &rig, act_touch);
+    sync_point_wait_parked("page_cache_insert");
+    if (!rig_lets_go_before_asking())
+        sync_point_arm("fault_before_wait", reader.task);
+    sync_point_release("page_cache_insert");
+    if (!rig_lets_go_before_asking())
+        sync_point_wait_parked("fault_before_wait");
+    else
+        gate_wait_held(rig.file->disk, 1);
+    actor_start(&writer, &rig, act_munmap);
+    bool is_free = actor_settle(&writer);
+    sync_point_reset();
+    finish(&rig, &reader);
+    actor_join(&writer);
+    /* The second attempt of `once` has kept it, where the first one had to wait for the failed read. */
+    KEXPECT_EQ(is_free, !(rig_retry_is("once") && rig_lets_go_before_asking()));
+    rig_end(&rig);
+}
+
 FAULT_TEST_OF_EACH_POLICY(fault_retry, file_is_pinned_while_its_only_mapping_goes)
 {
     struct fault_rig rig;
