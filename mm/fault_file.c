@@ -38,9 +38,11 @@ static enum fault_result read_absent(struct fault *f)
     struct page_cache *cache = f->vma->file->cache;
     struct mapped_file *let_go = cache->ops->is_memory ? NULL : fault_let_go_to_ask(f);
 
+    call.keeps_page = true;
     readahead_on_fault_miss(&call);
     f->started_read |= call.started;
-    struct page *page = page_cache_find(cache, call.index);
+    SYNC_POINT(fault_asked);
+    struct page *page = call.page ? call.page : page_cache_find(cache, call.index);
     if (page)
         return fault_wait_for_asked(f, page, let_go);
 

@@ -210,8 +210,12 @@ static u64 submit_runs(struct readahead_call *call, pgoff_t start, pgoff_t end, 
         }
         cache->ops->read_pages(cache, pages, n, call->kind != READAHEAD_FAULT);
         count_run(call, pages, n, mark);
-        for (unsigned i = 0; i < n; i++)
-            page_put(pages[i]);
+        for (unsigned i = 0; i < n; i++) {
+            if (call->keeps_page && pages[i]->index == call->index && !call->page)
+                call->page = pages[i];
+            else
+                page_put(pages[i]);
+        }
         start += n;
         inserted += n;
     }

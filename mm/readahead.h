@@ -45,8 +45,11 @@ struct readahead_call {
     u64 wanted_pages;                  /* n: pages the call still wants from index on (faults: 1) */
     pgoff_t access;                    /* page that the access began with, for the log */
     bool hint_random, hint_sequential; /* MADV_ of the VMA (faults) */
+    bool keeps_page;                   /* the caller wants `page` */
     /* Filled in by readahead_submit(): */
     bool started; /* page `index` was inserted, and its read asked for, by this call */
+    struct page
+        *page; /* it, with a reference for the caller: nobody may drop it before it was looked at */
     int error; /* -ENOMEM: page `index` could not be inserted; -EINTR: a fatal signal, nothing was */
 };
 

@@ -200,6 +200,23 @@ FAULT_TEST(fault_retry, the_lock_is_let_go_before_asking_the_disk_or_after)
     let_go_with("wait", 1);
 }
 
+/* Else somebody who drops it each time could keep even an attempt that holds its lock busy for ever. */
+FAULT_TEST_OF_EACH_POLICY(fault_retry, page_asked_for_is_not_dropped_before_it_is_looked_at)
+{
+    struct fault_rig rig;
+    struct actor reader = {.addr = rig_addr(PAGE)};
+    KASSERT(rig_init(&rig, PAGES, PROT_READ, MAP_SHARED));
+    sync_point_arm("fault_asked", NULL);
+    actor_start(&reader, &rig, act_touch);
+    sync_point_wait_parked("fault_asked");
+    KEXPECT_EQ(page_cache_drop_range(&rig.file->cache, PAGE, PAGE), 0);
+    sync_point_release("fault_asked");
+    finish(&rig, &reader);
+    KEXPECT_EQ(reader.value, gated_file_word(PAGE, 0));
+    KEXPECT_EQ(gated_file_requests(rig.file), 1);
+    rig_end(&rig);
+}
+
 /*
  * The first read of its page fails at once, the next one takes its time. Whoever is about to wait for the disk has no lock, also
  * with fault_drop=wait, where the fault has kept it up to there.
