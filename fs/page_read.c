@@ -3,6 +3,7 @@
  */
 #include "fs/page_read.h"
 
+#include "kernel/log/trace.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 
@@ -55,10 +56,23 @@ static void bio_done(struct bio *bio, int error)
     bio_free(bio);
 }
 
+/* Its pages are locked, so they stay in their cache. A hole among them is no segment. */
+static inline void trace_bio(const struct bio *bio)
+{
+    const struct page *first = bio->segments[0].page;
+    const struct page *last = bio->segments[bio->n_segments - 1].page;
+
+    TRACE(file_read, .dev = trace_dev(first->cache->dev), .ino = first->cache->ino,
+          .page = first->index, .pages = (u32)(last->index - first->index + 1),
+          .sector = bio->sector);
+}
+
 static void push_bio(struct page_reader *r)
 {
-    if (r->bio)
-        block_plug_add(&r->plug, r->bio);
+    if (!r->bio)
+        return;
+    trace_bio(r->bio);
+    block_plug_add(&r->plug, r->bio);
     r->bio = NULL;
 }
 

@@ -148,8 +148,8 @@ void account_fault_begin(struct fault *f)
     f->begin_ns = clock_ns();
     f->outer = me->fault;
     me->fault = f;
-    TRACE("fault_begin addr=%lx access=%lu user=%lu", f->addr, f->access,
-          f->flags & FAULT_FLAG_USER, 0);
+    TRACE(fault_begin, .addr = f->addr, .access = account_access_name(f->access),
+          .user = f->flags & FAULT_FLAG_USER);
 }
 
 void account_fault_retry(struct fault *f)
@@ -258,8 +258,9 @@ void account_fault_end(struct fault *f, enum fault_result result)
     COUNT(counts, shown_minor, (u64)shown.minor);
     COUNT(counts, shown_pgfault, shown.pgfault);
     COUNT(counts, shown_pgmajfault, shown.pgmajfault);
-    TRACE("fault_end addr=%lx outcome=%lu retries=%lu slept=%lu", f->addr, result, f->retries,
-          f->slept);
+    TRACE(fault_end, .addr = f->addr, .outcome = account_outcome_name(result),
+          .reason = account_reason_name(reason_of(f)), .attempts = f->retries + 1,
+          .waited_ns = f->wait_ns);
 }
 
 void account_system(struct task_fault_counters *out)

@@ -28,6 +28,11 @@ void account_system(struct task_fault_counters *out);
 int account_format(const struct task_fault_counters *counters, const char *prefix, char *buf,
                    size_t size);
 
+/* One word each, as trace events and /proc have them. */
+const char *account_access_name(enum fault_access access);
+const char *account_outcome_name(enum fault_result result);
+const char *account_reason_name(enum fault_reason reason);
+
 int account_set_rule(const char *name); /* => 0 or -EINVAL */
 const char *account_rule_name(void);
 

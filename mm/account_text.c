@@ -77,3 +77,39 @@ int account_format(const struct task_fault_counters *c, const char *prefix, char
     put_times(&text, "latency", c->latency);
     return text.length;
 }
+
+const char *account_access_name(enum fault_access access)
+{
+    static const char *const names[] = {
+        [FAULT_READ] = "read", [FAULT_WRITE] = "write", [FAULT_EXEC] = "exec"};
+
+    return names[access];
+}
+
+const char *account_outcome_name(enum fault_result result)
+{
+    static const char *const names[] = {
+        [FAULT_DONE] = "done",
+        [FAULT_RETRY] = "retry",
+        [FAULT_KILLED] = "killed",
+        [FAULT_SIGSEGV_MAPERR] = "sigsegv_maperr",
+        [FAULT_SIGSEGV_ACCERR] = "sigsegv_accerr",
+        [FAULT_SIGBUS_ADRERR] = "sigbus",
+        [FAULT_OOM] = "oom",
+    };
+
+    return names[result];
+}
+
+const char *account_reason_name(enum fault_reason reason)
+{
+    static const char *const names[FAULT_REASON_COUNT] = {
+        [FAULT_REASON_ZERO] = "zero",     [FAULT_REASON_COW] = "cow",
+        [FAULT_REASON_CACHE] = "cache",   [FAULT_REASON_AROUND] = "around",
+        [FAULT_REASON_IO] = "io",         [FAULT_REASON_OTHER_IO] = "other_io",
+        [FAULT_REASON_SWAP] = "swap",     [FAULT_REASON_SPURIOUS] = "spurious",
+        [FAULT_REASON_FAILED] = "failed",
+    };
+
+    return names[reason];
+}

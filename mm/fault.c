@@ -141,7 +141,7 @@ static void start_over(struct fault *f)
 {
     f->attempt++;
     account_fault_retry(f);
-    TRACE("fault_retry addr=%lx attempt=%lu", f->addr, f->attempt, 0, 0);
+    TRACE(fault_retry, .addr = f->addr, .attempt = f->attempt);
     SYNC_POINT(fault_retry);
 }
 

@@ -7,6 +7,7 @@
  *   the fault       maps it; the truncation then finds it mapped and unmaps it
  *   the truncation  removes it; the fault then finds that it does not belong to the file any more
  */
+#include "kernel/log/trace.h"
 #include "kernel/sched/sync_point.h"
 #include "lib/errno.h"
 #include "lib/string.h"
@@ -218,6 +219,8 @@ static void name_area(struct fault *f)
 enum fault_result fault_file(struct fault *f)
 {
     struct page *page;
+    TRACE(fault_file, .addr = f->addr, .dev = trace_dev(f->vma->file->cache->dev),
+          .ino = f->vma->file->cache->ino, .page = f->pgoff, .attempt = f->attempt);
     if (f->access == FAULT_WRITE && !(f->vma->flags & VMA_SHARED) && !vma_owns_anon(f->vma))
         name_area(f);
     if (f->pgoff >= page_cache_size_pages(f->vma->file->cache))

@@ -60,11 +60,13 @@ static void page_fault_trap(struct trap_frame *frame)
     if (frame->error & PF_ERROR_RESERVED)
         panic_frame(frame, "page tables are corrupt at address %lx", addr);
     if (!trap_from_user(frame)) {
+        TRACE(page_fault_kernel, .address = addr, .ip = frame->rip, .error_code = frame->error);
         if (!trap_has_fixup(frame))
             kernel_bug(frame);
         serve_kernel_access(frame, task, addr);
         return;
     }
+    TRACE(page_fault_user, .address = addr, .ip = frame->rip, .error_code = frame->error);
     enum fault_access access = access_of(frame->error);
     enum fault_result result = fault_user(task->mm, addr, access, FAULT_FLAG_USER);
     if (result != FAULT_DONE)

@@ -28,7 +28,7 @@ static int sleep_for_page(struct fault *f, struct page *page)
 {
     bool slept, was_read = !page_is_uptodate(page);
     u64 begin = clock_ns();
-    TRACE("fault_wait addr=%lx page=%lu locked=%lu", f->addr, page->index, f->locked, 0);
+    TRACE(fault_wait, .addr = f->addr, .page = page->index, .locked = f->locked);
     SYNC_POINT(fault_before_wait);
     int error = page_wait_unlocked(page, &slept);
     if (slept && was_read) {

@@ -6,6 +6,7 @@
 
 #include "kernel/cpu/clock.h"
 #include "kernel/log/log.h"
+#include "kernel/log/trace.h"
 #include "kernel/sched/grace.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/sync/counter.h"
@@ -170,6 +171,8 @@ int page_cache_add_new(struct page_cache *cache, pgoff_t index, struct page **ou
         return error;
     }
     counter_inc(cached_pages);
+    TRACE(mm_filemap_add_to_page_cache, .pfn = page_pfn(page), .i_ino = cache->ino, .index = index,
+          .s_dev = trace_dev(cache->dev));
     reclaim_list_add(page);
     *out = page;
     return 0;
@@ -177,6 +180,8 @@ int page_cache_add_new(struct page_cache *cache, pgoff_t index, struct page **ou
 
 static void forget_locked(struct page_cache *cache, struct page *page)
 {
+    TRACE(mm_filemap_delete_from_page_cache, .pfn = page_pfn(page), .i_ino = cache->ino,
+          .index = page->index, .s_dev = trace_dev(cache->dev));
     radix_remove(&cache->pages, page->index);
     cache->n_pages--;
     WRITE_ONCE(page->cache, NULL);

@@ -7,7 +7,6 @@
  */
 #include "mm/readahead.h"
 
-#include "kernel/log/trace.h"
 #include "kernel/sync/counter.h"
 #include "lib/errno.h"
 #include "lib/string.h"

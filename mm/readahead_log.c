@@ -18,6 +18,8 @@ struct log_record {
     u8 kind;
 };
 
+static const char *const kinds[] = {"fault", "read", "advice"};
+
 static LOCK_CLASS(log_lock_class, "readahead log");
 static struct spinlock log_lock = SPINLOCK_INIT(&log_lock_class); /* guards all below */
 static struct log_record records[LOG_RECORDS];
@@ -54,8 +56,9 @@ void readahead_log_add(const struct readahead_call *call, pgoff_t start, u64 n_p
     next_record++;
     total_pages += n_pages;
     spin_unlock(&log_lock);
-    TRACE("readahead access=%lu start=%lu size=%lu mark=%ld", call->access, start, n_pages,
-          has_mark ? mark : ~0ul);
+    TRACE(readahead, .pattern = readahead_policy_name(), .kind = kinds[call->kind],
+          .dev = trace_dev(cache->dev), .ino = cache->ino, .start = start, .size = (u32)n_pages,
+          .async = has_mark ? (u32)(start + n_pages - mark) : 0, .hit = call->access);
 }
 
 u64 readahead_log_end(void)
@@ -68,7 +71,6 @@ u64 readahead_log_end(void)
 /* Formats record `seq` into a line of exactly READAHEAD_LOG_LINE bytes. log_lock held. */
 static void format_line(u64 seq, char *line)
 {
-    static const char *const kinds[] = {"fault", "read", "advice"};
     const struct log_record *r = &records[seq % LOG_RECORDS];
     char text[READAHEAD_LOG_LINE];
     int len;

@@ -135,6 +135,12 @@ static void bio_submit_split(struct bio *bio, u32 limit)
 
 void bio_submit(struct bio *bio)
 {
+    block_trace_queue(bio);
+    bio_send(bio);
+}
+
+void bio_send(struct bio *bio)
+{
     int error = bio_check(bio);
     u32 limit = block_segment_limit(bio->device);
     struct block_request *request;

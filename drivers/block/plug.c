@@ -33,6 +33,7 @@ void block_plug_add(struct block_plug *plug, struct bio *bio)
     }
     while (behind != &plug->bios && bio_is_before(bio, list_entry(behind, struct bio, link)))
         behind = behind->prev;
+    block_trace_queue(bio);
     list_add_head(behind, &bio->link);
     bio->submit_ns = clock_ns();
     plug->n++;
@@ -79,7 +80,7 @@ void block_plug_finish(struct block_plug *plug)
         u32 n_merged = 0;
 
         if (bio_check(bio) || bio->n_segments > block_segment_limit(bio->device)) {
-            bio_submit(bio);
+            bio_send(bio);
             continue;
         }
         request = block_request_get(bio->device);

@@ -35,6 +35,14 @@ int bio_check(const struct bio *bio);
 void bio_end_part(struct bio *bio, int error);              /* one of parts_left is done */
 u32 block_segment_limit(const struct block_device *device); /* of one request */
 
+/* bio_submit() for one that is known to the trace already */
+void bio_send(struct bio *bio);
+
+/* trace.c: the events block_bio_queue, block_rq_issue and block_rq_complete. Any context. */
+void block_trace_queue(const struct bio *bio);
+void block_trace_issue(const struct block_request *request);
+void block_trace_complete(const struct block_request *request);
+
 /* watch.c; both with device->lock held */
 void block_watch_init(struct block_queue *queue);
 void block_watch_issued_locked(struct block_queue *queue); /* something may be with the driver */

@@ -15,7 +15,6 @@
 #include "drivers/block/queue.h"
 #include "kernel/cpu/clock.h"
 #include "kernel/log/log.h"
-#include "kernel/log/trace.h"
 #include "lib/errno.h"
 
 static unsigned request_direction(const struct block_request *request)
@@ -64,6 +63,7 @@ struct block_request *block_request_get(struct block_device *device)
     list_init(&request->bios);
     request->part = NULL;
     request->part_first = 0;
+    request->issue_ns = 0;
     request->deliver_ns = 0;
     request->error = 0;
     request->was_reported = false;
@@ -91,8 +91,6 @@ void block_request_submit(struct block_request *request, u32 n_merged)
     struct gate *gate = atomic_load(&device->gate);
     bool irqs_on;
 
-    TRACE("block: dev %lx sector %lu bytes %lu flags %lx", device->dev, request->sector,
-          request->bytes, request->flags);
     irqs_on = spin_lock_irq(&device->lock);
     request->submit_ns = clock_ns();
     device->stats.in_flight++;
@@ -116,6 +114,8 @@ static bool dispatch_one_locked(struct block_device *device, struct block_reques
     struct block_queue *queue = device->queue;
     int result;
 
+    if (!request->issue_ns) /* else the driver had no room the last time */
+        block_trace_issue(request);
     request->issue_ns = clock_ns();
     list_add_tail(&queue->issued, &request->issued_link);
     spin_unlock_irq(&device->lock, *irqs_on);
@@ -216,6 +216,7 @@ void block_request_finish(struct block_request *request)
     struct bio *part = request->part, *bio, *next;
     struct list bios = LIST_INIT(bios);
     int error = request->error;
+    block_trace_complete(request);
     bool irqs_on = spin_lock_irq(&device->lock);
     bool is_wanted;
 

@@ -1,6 +1,7 @@
 /*
  * /proc files that are logs: readahead_log, a growing file of lines of fixed width, one for each
- * window; and trace, the last events of the trace ring (writing 1 or 0 switches it on or off).
+ * window; and trace, the last events of the trace (writing 1 or 0 switches all events on or off).
+ * More of it is below /sys/kernel/tracing.
  */
 #include "fs/proc/proc.h"
 #include "fs/text_out.h"
@@ -10,7 +11,8 @@
 #include "mm/readahead.h"
 #include "mm/user_memory.h"
 
-#define LOG_CHUNK_BYTES (16 * READAHEAD_LOG_LINE) /* on the stack */
+#define TRACE_EVENTS_SHOWN 1024
+#define LOG_CHUNK_BYTES    (16 * READAHEAD_LOG_LINE) /* on the stack */
 
 /* Whole lines as long as the position is at the beginning of one and `len` holds them. */
 static ssize_t readahead_log_file_read(struct file *file, u64 user_buf, size_t len, u64 *pos)
@@ -66,8 +68,9 @@ static size_t show_trace(void *arg, char *buf, size_t size)
     (void)arg;
     mutex_lock(&trace_lock);
     trace_out = &out;
-    text_out_put(&out, "tracing is %s\n", READ_ONCE(trace_on) ? "on" : "off");
-    trace_print_last(TRACE_RING_EVENTS * cpu_count(), trace_line);
+    text_out_put(&out, "tracing is %s\n",
+                 READ_ONCE(trace_on) && trace_is_any_enabled() ? "on" : "off");
+    trace_print_last(TRACE_EVENTS_SHOWN, trace_line);
     trace_out = NULL;
     mutex_unlock(&trace_lock);
     return out.len;
@@ -78,7 +81,7 @@ static int store_trace(void *arg, const char *text, size_t len)
     (void)arg;
     if (len != 1 || (text[0] != '0' && text[0] != '1'))
         return -EINVAL;
-    WRITE_ONCE(trace_on, text[0] == '1');
+    trace_enable_all(text[0] == '1');
     return 0;
 }
 

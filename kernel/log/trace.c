@@ -1,116 +1,218 @@
 /*
- * The trace ring: each CPU writes into its own; the index is taken first, so an interrupt in the
- * middle of a record takes the next one. Readers look while others write: for panics and tests.
+ * Recording: the writer's side of the rings. See trace.h for the rules and trace_ring.h for the layout.
+ *
+ * Two actors on one CPU:
+ *     a record being written                  an interrupt that records, too
+ *     reads `next`, then the clock
+ *                                             claims that slot, writes it, leaves
+ *     claims: `next` is not what it was:
+ *     reads both again, claims the next slot
+ *                                             claims the slot behind it
+ *     writes its own
+ * Nothing is locked with the bus: the other CPUs only read.
  */
-#include "kernel/log/trace.h"
-
 #include "kernel/cpu/clock.h"
-#include "kernel/cpu/cpu.h"
-#include "lib/format.h"
+#include "kernel/cpu/smp.h"
+#include "kernel/log/trace_ring.h"
+#include "kernel/sync/atomic.h"
 #include "lib/string.h"
 
-struct trace_ring {
-    u64 n_written; /* records ever; the next one goes to n_written % TRACE_RING_EVENTS */
-    struct trace_record records[TRACE_RING_EVENTS];
+#define BOOT_PAGES 6
+
+/* What a CPU has from the start; larger ones come out of memory that is not there yet. */
+struct boot_ring {
+    struct trace_ring ring;
+    struct trace_page *pages[BOOT_PAGES]; /* ring.pages */
+    struct trace_page memory[BOOT_PAGES];
 };
 
-bool trace_on;
+bool trace_on = true;
+u8 trace_enabled[TRACE_IDS] __attribute__((aligned(64)));
 
-PERCPU(struct trace_ring, trace_ring);
-static u32 (*pid_source)(void);
+static PERCPU(struct boot_ring, boot_ring);
+PERCPU(struct trace_ring *, trace_ring);
+static struct trace_task (*task_source)(void);
 
-void trace_set_pid_source(u32 (*current_pid)(void))
+void trace_set_task_source(struct trace_task (*current_task)(void))
 {
-    pid_source = current_pid;
+    task_source = current_task;
 }
 
-void trace_write(const char *format, u64 a, u64 b, u64 c, u64 d)
+void trace_init_cpu(void)
 {
-    struct trace_ring *ring = percpu_this(trace_ring);
-    u64 slot = 1;
+    struct boot_ring *boot = percpu_this(boot_ring);
 
-    __asm__ volatile("xaddq %0, %1"
-                     : "+r"(slot),
-                       "+m"(ring->n_written)::"cc"); /* one instruction: no interrupt inside */
-    ring->records[slot % TRACE_RING_EVENTS] = (struct trace_record){
-        .time_ns = clock_ns(),
-        .format = format,
-        .args = {a, b, c, d},
-        .pid = pid_source ? pid_source() : 0,
-        .cpu = cpu_index(),
-    };
+    for (unsigned i = 0; i < BOOT_PAGES; i++)
+        boot->ring.pages[i] = &boot->memory[i];
+    boot->ring.n_pages = BOOT_PAGES;
+    atomic_store(percpu_this(trace_ring), &boot->ring);
 }
 
-/* Walks all rings in the order of time: `at[cpu]` is the number of the next record. */
-struct merge {
-    u64 at[MAX_CPUS];
-};
-
-static const struct trace_record *record_of(unsigned cpu, u64 n)
+struct trace_ring *trace_ring_of(unsigned cpu)
 {
-    return &percpu_of(trace_ring, cpu)->records[n % TRACE_RING_EVENTS];
+    return atomic_load(percpu_of(trace_ring, cpu));
 }
 
-/* Moves back over the latest record before the positions. => false if there is none */
-static bool step_back(struct merge *m)
+struct trace_ring *trace_ring_replace(unsigned cpu, struct trace_ring *fresh)
 {
-    unsigned best = MAX_CPUS;
+    struct trace_ring *old = trace_ring_of(cpu);
 
-    for (unsigned cpu = 0; cpu < cpu_count(); cpu++) {
-        u64 written = percpu_of(trace_ring, cpu)->n_written;
-        u64 oldest = written > TRACE_RING_EVENTS ? written - TRACE_RING_EVENTS : 0;
-        if (m->at[cpu] <= oldest)
-            continue;
-        if (best == MAX_CPUS ||
-            record_of(cpu, m->at[cpu] - 1)->time_ns >= record_of(best, m->at[best] - 1)->time_ns)
-            best = cpu;
+    fresh->next = fresh->read_from = READ_ONCE(old->next);
+    fresh->n_more = READ_ONCE(old->n_more);
+    fresh->events_cleared = fresh->next - fresh->n_more;
+    fresh->n_taken = 0;
+    atomic_store(percpu_of(trace_ring, cpu), fresh);
+    return old == &percpu_of(boot_ring, cpu)->ring ? NULL : old;
+}
+
+/* If *counter, of this CPU alone, is `old`, it becomes `new_`; in one instruction, so that no interrupt comes in between.
+ * => whether it was */
+static bool change_own(u64 *counter, u64 old, u64 new_)
+{
+    bool changed;
+
+    __asm__ volatile("cmpxchgq %3, %1"
+                     : "+a"(old), "+m"(*counter), "=@ccz"(changed)
+                     : "r"(new_)
+                     : "memory");
+    return changed;
+}
+
+static void add_own(u64 *counter, u64 n)
+{
+    __asm__ volatile("addq %1, %0" : "+m"(*counter) : "r"(n) : "memory", "cc");
+}
+
+/* n slots in a row that are this record's alone. => the number of the first */
+static u64 claim(struct trace_ring *ring, u64 n, u64 *time_ns)
+{
+    u64 first;
+
+    do {
+        first = READ_ONCE(ring->next);
+        *time_ns = clock_ns();
+    } while (!change_own(&ring->next, first, first + n));
+    return first;
+}
+
+static struct trace_slot *slot_begin(struct trace_ring *ring, u64 n)
+{
+    struct trace_slot *slot = trace_ring_slot(ring, n);
+
+    WRITE_ONCE(slot->seq, 0);
+    __atomic_thread_fence(__ATOMIC_ACQ_REL); /* before any word of what it held is overwritten */
+    return slot;
+}
+
+static void slot_end(struct trace_slot *slot, u64 seq)
+{
+    atomic_store(&slot->seq, seq);
+}
+
+static void fill_in(struct trace_record *record, enum trace_id id, u64 time_ns)
+{
+    struct trace_task task = task_source ? task_source() : (struct trace_task){.name = "<boot>"};
+
+    record->time_ns = time_ns;
+    memset(record->task, 0, sizeof(record->task));
+    string_copy(record->task, task.name, sizeof(record->task));
+    record->type = id;
+    record->flags = (irqs_are_on() ? 0 : TRACE_FLAG_IRQS_OFF) |
+                    (task.needs_resched ? TRACE_FLAG_NEED_RESCHED : 0) |
+                    (this_cpu()->irq_depth ? TRACE_FLAG_HARDIRQ : 0);
+    record->preempt_count = 0;
+    record->pid = task.pid;
+}
+
+/* => NULL: nothing is recorded now */
+static struct trace_ring *ring_to_write(void)
+{
+    return READ_ONCE(trace_on) ? READ_ONCE(*percpu_this(trace_ring)) : NULL;
+}
+
+void trace_write(enum trace_id id, const void *fields, size_t bytes)
+{
+    struct trace_ring *ring = ring_to_write();
+    u64 time_ns, n;
+
+    if (!ring)
+        return;
+    n = claim(ring, 1, &time_ns);
+    struct trace_slot *slot = slot_begin(ring, n);
+    fill_in(&slot->record, id, time_ns);
+    memcpy(slot->record.fields, fields, bytes);
+    slot_end(slot, TRACE_SEQ(n));
+}
+
+/* The rest of a text, in the slots from n on. */
+static void write_more(struct trace_ring *ring, u64 n, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        struct trace_slot *slot = slot_begin(ring, n);
+        size_t part = MIN(bytes, sizeof(slot->more));
+
+        memcpy(slot->more, text, part);
+        slot_end(slot, TRACE_SEQ(n) | TRACE_SEQ_MORE);
+        text += part;
+        bytes -= part;
+        n++;
     }
-    if (best == MAX_CPUS)
+}
+
+bool trace_write_mark(const char *text, size_t bytes, u64 ip)
+{
+    struct trace_ring *ring = ring_to_write();
+    size_t here = MIN(bytes, (size_t)TRACE_PRINT_FIRST_BYTES);
+    u64 n_more = DIV_ROUND_UP(bytes - here, sizeof(struct trace_record));
+    u64 time_ns, n;
+
+    if (!ring)
         return false;
-    m->at[best]--;
+    n = claim(ring, 1 + n_more, &time_ns);
+    add_own(&ring->n_more, n_more);
+    write_more(ring, n + 1, text + here, bytes - here);
+
+    struct trace_slot *slot = slot_begin(ring, n);
+    struct trace_print *print = (struct trace_print *)slot->record.fields;
+    fill_in(&slot->record, TRACE_ID_print, time_ns);
+    print->ip = ip;
+    print->bytes = (u32)bytes;
+    memcpy(print->buf, text, here);
+    slot_end(slot, TRACE_SEQ(n)); /* last: the whole text is there */
     return true;
 }
 
-/* => the oldest record at the positions, which is passed; NULL at the end */
-static const struct trace_record *step_forward(struct merge *m, const u64 *end)
+struct trace_text8 trace_text8(const char *text)
 {
-    unsigned best = MAX_CPUS;
+    struct trace_text8 out = {0};
 
-    for (unsigned cpu = 0; cpu < cpu_count(); cpu++) {
-        if (m->at[cpu] < end[cpu] &&
-            (best == MAX_CPUS ||
-             record_of(cpu, m->at[cpu])->time_ns < record_of(best, m->at[best])->time_ns))
-            best = cpu;
-    }
-    return best == MAX_CPUS ? NULL : record_of(best, m->at[best]++);
+    string_copy(out.text, text, sizeof(out.text));
+    return out;
 }
 
-static void print_record(const struct trace_record *r, void (*line)(const char *fmt, ...))
+struct trace_text16 trace_text16(const char *text)
 {
-    char text[160];
+    struct trace_text16 out = {0};
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    format_to(text, sizeof text, r->format, r->args[0], r->args[1], r->args[2], r->args[3]);
-#pragma GCC diagnostic pop
-    line("  %4lu.%09lu cpu %u pid %u  %s", r->time_ns / 1000000000, r->time_ns % 1000000000, r->cpu,
-         r->pid, text);
+    string_copy(out.text, text, sizeof(out.text));
+    return out;
 }
 
-void trace_print_last(unsigned max, void (*line)(const char *fmt, ...))
+void trace_enable(enum trace_id id, bool on)
 {
-    static struct merge m; /* too large for a stack that may be nearly full */
-    static u64 end[MAX_CPUS];
-    const struct trace_record *r;
-    unsigned n = 0;
+    WRITE_ONCE(trace_enabled[id], on);
+}
 
-    for (unsigned cpu = 0; cpu < cpu_count(); cpu++)
-        m.at[cpu] = end[cpu] = percpu_of(trace_ring, cpu)->n_written;
-    while (n < max && step_back(&m))
-        n++;
-    if (n == 0)
-        return;
-    line("last %u trace events:", n);
-    while ((r = step_forward(&m, end)))
-        print_record(r, line);
+void trace_enable_all(bool on)
+{
+    for (unsigned id = TRACE_ID_print + 1; id < TRACE_IDS; id++)
+        trace_enable(id, on);
+}
+
+bool trace_is_any_enabled(void)
+{
+    for (unsigned id = TRACE_ID_print + 1; id < TRACE_IDS; id++)
+        if (READ_ONCE(trace_enabled[id]))
+            return true;
+    return false;
 }

@@ -107,6 +107,31 @@ static void charge_switch(struct task *from, struct task *to)
     to->slice_end_ns = now + SLICE_NS;
 }
 
+/* Linux's numbers: of the default priority, and of what a task does that loses its CPU. */
+#define TRACE_PRIO    120
+#define TRACE_WANTS   0
+#define TRACE_SLEEPS  1
+#define TRACE_IS_DEAD 16
+
+static s32 traced_pid(const struct task *task)
+{
+    return task->is_idle ? 0 : (s32)task->pid;
+}
+
+static s64 traced_state(const struct task *task)
+{
+    return task->state == TASK_DEAD       ? TRACE_IS_DEAD
+           : task->state == TASK_SLEEPING ? TRACE_SLEEPS
+                                          : TRACE_WANTS;
+}
+
+static inline void trace_switch(const struct task *from, const struct task *to)
+{
+    TRACE(sched_switch, .prev_comm = trace_text16(from->name), .prev_pid = traced_pid(from),
+          .prev_prio = TRACE_PRIO, .prev_state = traced_state(from),
+          .next_comm = trace_text16(to->name), .next_pid = traced_pid(to), .next_prio = TRACE_PRIO);
+}
+
 static void switch_to(struct run_queue *rq, struct task *from, struct task *to)
 {
     charge_switch(from, to);
@@ -116,7 +141,7 @@ static void switch_to(struct run_queue *rq, struct task *from, struct task *to)
     atomic_store(&to->on_cpu, 1);
     rq->switched_from = from;
     rq->switches++;
-    TRACE("switch from %lu to %lu", from->pid, to->pid, 0, 0);
+    trace_switch(from, to);
 
     save_user_state(from);
     this_cpu()->current = to;
@@ -295,6 +320,9 @@ bool sched_wake(struct task *task)
         task->wake_pending = true;
         was_asleep = true;
     }
+    if (was_asleep)
+        TRACE(sched_waking, .comm = trace_text16(task->name), .pid = traced_pid(task),
+              .prio = TRACE_PRIO, .target_cpu = (s32)task->cpu);
     spin_unlock_irq(&task->run_lock, irqs);
     return was_asleep;
 }
@@ -376,20 +404,25 @@ void sched_init_cpu(void)
     run_queue_init_this(idle);
     timer_init_cpu();
     this_cpu()->current = idle;
+    trace_init_cpu();
 }
 
-static u32 current_pid(void)
+static struct trace_task traced_task(void)
 {
     struct task *task = task_current();
 
-    return task ? task->pid : 0;
+    if (!task)
+        return (struct trace_task){.name = "<boot>"};
+    return (struct trace_task){.pid = traced_pid(task),
+                               .name = task->is_idle ? "<idle>" : task->name,
+                               .needs_resched = percpu_this(run_queue)->need_resched};
 }
 
 void sched_init(void)
 {
     sched_init_cpu();
     lockorder_set_task_list(held_by_current);
-    trace_set_pid_source(current_pid);
+    trace_set_task_source(traced_task);
     irq_register_fixed(IPI_VECTOR_RESCHEDULE, "reschedule", reschedule_interrupt, NULL);
     trap_set_user_exit(sched_account_user_exit);
     sched_report_init();

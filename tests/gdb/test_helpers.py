@@ -29,7 +29,7 @@ def look(moment):
 
 
 STEPS = [
-    ("load", [*LOAD, "hbreak slow_touch", "continue", "set var trace_on = 1",
+    ("load", [*LOAD, "hbreak slow_touch", "continue", "fl trace on",
               'printf "addr = %#lx\\n", page', "delete",
               f"fl stop-at wait for {PROGRAM}", "continue"]),
     ("printer", ["p *f", "p *page"]),
@@ -170,7 +170,7 @@ def test_the_trace_ring(session, moment, attempt, page):
     lines = session.text(f"{moment} trace").splitlines()
     pid = re.search(rf"(\d+) {PROGRAM}", session.text("load")).group(1)
     assert len([line for line in lines if line]) == 6 or moment == "first", lines
-    assert any(re.fullmatch(rf" *[\d.]+ s  cpu 0  pid {pid}  fault_wait addr="
+    assert any(re.fullmatch(rf" *[\d.]+ s  cpu 0  pid {pid}  fault_wait: addr=0x"
                             rf"{address(session, moment):x} page={page} locked={attempt - 1}", line)
                for line in lines), lines
 

@@ -1,11 +1,9 @@
 /*
- * What a panic is made of, tried without dying: symbols, backtraces through trap frames, the trace
- * ring.
+ * What a panic is made of, tried without dying: symbols, and backtraces through trap frames.
  */
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/trap.h"
 #include "kernel/log/log.h"
-#include "kernel/log/trace.h"
 #include "lib/format.h"
 #include "lib/string.h"
 #include "tests/kernel/ktest.h"
@@ -119,37 +117,4 @@ KTEST(log, backtrace_of_a_broken_chain_ends)
     n_lines = 0;
     backtrace_print(&frame, keep_line);
     KEXPECT_EQ(n_lines, 1);
-}
-
-KTEST(log, trace_ring_keeps_the_last_events_in_order)
-{
-    bool was_on = trace_on;
-
-    trace_on = true;
-    bool irqs = irq_save_disable(); /* no event of others in between */
-    for (u64 i = 0; i < TRACE_RING_EVENTS + 44; i++)
-        TRACE("ktest event %lu of %lu", i, TRACE_RING_EVENTS + 44, 0, 0);
-    trace_on = false;
-    n_lines = 0;
-    trace_print_last(3, keep_line);
-    irq_restore(irqs);
-    trace_on = was_on;
-    if (cpu_count() == 1) {
-        KASSERT_EQ(n_lines, 4);
-        KEXPECT(strstr(lines[1], "ktest event 297 of 300") != NULL);
-        KEXPECT(strstr(lines[2], "ktest event 298 of 300") != NULL);
-    }
-    KEXPECT(find_line("ktest event 299 of 300", 0) > 0);
-}
-
-KTEST(log, trace_that_is_off_records_nothing)
-{
-    bool was_on = trace_on;
-
-    trace_on = false;
-    TRACE("ktest must not be seen", 0, 0, 0, 0);
-    n_lines = 0;
-    trace_print_last(40, keep_line);
-    KEXPECT_EQ(find_line("must not be seen", 0), -1);
-    trace_on = was_on;
 }

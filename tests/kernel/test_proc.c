@@ -590,22 +590,24 @@ KTEST(proc, diskstats_count_a_finished_read)
 
 KTEST(proc, trace_is_switched_and_shows_events)
 {
-    bool was_on = trace_on;
+    u8 before[TRACE_IDS];
     char *text;
 
+    memcpy(before, trace_enabled, sizeof(before));
     KEXPECT_EQ(write_in("/proc", "trace", "1\n"), 2);
-    KEXPECT(trace_on);
-    TRACE("proc test %lu %lu", 4711, 42, 0, 0);
+    for (unsigned id = TRACE_ID_print + 1; id < TRACE_IDS; id++)
+        KEXPECT(trace_enabled[id]);
+    TRACE(fault_retry, .addr = 0x4711000, .attempt = 42);
     KEXPECT_EQ(write_in("/proc", "trace", "2"), -EINVAL);
     KEXPECT_EQ(write_in("/proc", "trace", "0"), 1);
-    KEXPECT(!trace_on);
+    KEXPECT(!trace_is_any_enabled());
     text = text_in("/proc", "trace");
     if (text) {
         KEXPECT(string_starts_with(text, "tracing is off\n"));
-        KEXPECT(strstr(text, "proc test 4711 42\n") != NULL);
+        KEXPECT(strstr(text, ": fault_retry: addr=0x4711000 attempt=42\n") != NULL);
     }
     kfree(text);
-    trace_on = was_on;
+    memcpy(trace_enabled, before, sizeof(before));
 }
 
 /* ---- Disks in /sys ---- */
