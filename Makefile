@@ -213,7 +213,7 @@ $(BUILD)/host/flags: FORCE
 DISK  := $(BUILD)/disk.img
 SMALL := $(BUILD)/small.img
 IMAGE_TOOLS := tools/mkimage tools/mkdata.py tools/mkroot $(shell find user/image -type f) Makefile tests/user/gen_oracle.py \
-    tests/user/readahead_oracle.py tests/user/sequences.py tests/data/readahead.txt
+    tests/user/readahead_oracle.py tests/user/sequences.py tests/data/readahead.txt tools/patterns.py
 
 # Kept once made: 400 MB of random bytes, and a file of 1000 GiB that is nearly all hole.
 $(BUILD)/data/%: | tools/mkdata.py
@@ -231,7 +231,6 @@ define make-image
 	$(if $(USER_TESTS),$(Q)cp $(USER_TESTS) $(2)/tests/)
 	$(Q)tools/mkroot $(2) $(BUSYBOX)
 	$(Q)ln $(3) $(2)/data/
-	$(Q)$(PYTHON) tests/user/gen_oracle.py $(2)
 	$(Q)$(PYTHON) -B tests/user/gen_oracle.py $(2)
 	$(Q)find $(2) -exec touch -h -d '2020-01-01 00:00:00 UTC' {} +
 	$(Q)$(PYTHON) tools/mkimage $(2) $(1)

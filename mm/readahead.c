@@ -103,7 +103,9 @@ void readahead_on_fault_mark(struct readahead_call *call)
 
 void readahead_on_fault_hit(struct mapped_file *file)
 {
-    READ_ONCE(policy)->fault_hit(&file->readahead);
+    void (*fault_hit)(struct readahead *) = READ_ONCE(policy)->fault_hit;
+    if (fault_hit)
+        fault_hit(&file->readahead);
 }
 
 void readahead_on_read_miss(struct readahead_call *call)

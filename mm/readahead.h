@@ -61,10 +61,10 @@ struct readahead_policy {
         struct readahead_call *call); /* page absent: must at least read call->index */
     void (*fault_mark)(
         struct readahead_call *call); /* first attempt found the mark (already cleared) */
-    void (*fault_hit)(
-        struct readahead *ra); /* first attempt found the page unlocked and up to date */
     void (*read_miss)(struct readahead_call *call);
     void (*read_mark)(struct readahead_call *call);
+    /* Optional: the first attempt found the page unlocked and up to date. */
+    void (*fault_hit)(struct readahead *ra);
     /* Optional: WILLNEED for [index, index + wanted_pages). Without it one request as large as the device takes. */
     void (*willneed)(struct readahead_call *call);
 };

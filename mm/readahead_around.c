@@ -25,16 +25,10 @@ static void ignore_mark(struct readahead_call *call)
     (void)call; /* left by another policy */
 }
 
-static void ignore_hit(struct readahead *ra)
-{
-    (void)ra;
-}
-
 const struct readahead_policy readahead_around = {
     .name = "around",
     .fault_miss = fault_miss,
     .fault_mark = ignore_mark,
-    .fault_hit = ignore_hit,
     .read_miss = readahead_ondemand_read_miss,
     .read_mark = readahead_ondemand_read_mark,
 };

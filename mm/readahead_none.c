@@ -13,16 +13,10 @@ static void ignore_mark(struct readahead_call *call)
     (void)call; /* left by the policy before */
 }
 
-static void ignore_hit(struct readahead *ra)
-{
-    (void)ra;
-}
-
 const struct readahead_policy readahead_none = {
     .name = "none",
     .fault_miss = read_that_page,
     .fault_mark = ignore_mark,
-    .fault_hit = ignore_hit,
     .read_miss = read_that_page,
     .read_mark = ignore_mark,
 };

@@ -17,9 +17,12 @@
  *                to half max    dense too, with the mark on a page that will be touched
  *                more           sparse: those pages alone, each with the mark, a few accesses ahead
  *
- * A guess is what a reader in the middle of a file gets at its first access. It saves a stream's second wait, and is waste where
- * access is random: each guess costs a point of trust, and a stream that shows itself gives some back. Without trust a
- * stream shows itself by its second access, or, where its accesses are not side by side, by its third.
+ * A guess is what a reader in the middle of a file gets at his first access. It saves a stream's second wait, and is waste where
+ * access is random: each costs a point of trust, and a stream that shows itself gives some back. Without trust nothing is read
+ * ahead before the third access in order, since two side by side, or three at equal distances, happen among random ones, too.
+ *
+ * A reader who meets two marks in a row before their pages have come is faster than the disk, and waits for each window: his may
+ * be twice as large.
  */
 #include "mm/mapped_file.h"
 #include "mm/readahead_policy.h"
@@ -32,8 +35,12 @@
 #define STRIDE_MAX       4096 /* pages; accesses farther apart are strangers */
 #define GROWTH           4
 #define CAP_MIN          2
-#define SPARSE_MAX       2 /* accesses ahead: what a stream that ends leaves unused */
+#define SPARSE_MAX       2  /* accesses ahead: what a stream that ends leaves unused */
+#define STEPS_SURE       16 /* so many accesses at equal distances are no beginnings of streams */
+#define SLOW_MARKS       2
+#define GRAIN            8 /* pages between touches, at most, of one who skips some */
 #define NO_PAGE          (-1l)
+#define NO_CAP           (~0u)
 
 /* Pages are signed here: a backward stream's edge passes page 0. */
 struct stream {
@@ -41,8 +48,11 @@ struct stream {
     s64 stride;      /* from access to access; 0: there was one only */
     s64 edge;        /* next page to ask for, in the direction of travel */
     s64 mark;        /* the page that carries it, or NO_PAGE */
-    u32 size, cap;   /* pages of the last window, of the largest allowed; sparse: accesses ahead */
+    u32 size;        /* pages of the last window; sparse: accesses ahead */
+    u32 cap;         /* of the largest window, while memory is short */
     u32 steps;       /* accesses that came where they were expected */
+    u32 slow_marks;  /* in a row, met before their page had come */
+    u32 grain;       /* a mark lies a multiple of this from the latest access */
     u64 stamp;       /* of the latest event; 0: free */
 };
 
@@ -58,7 +68,12 @@ struct access {
     s64 page, n;     /* this page, and what is wanted from here on */
     u32 max;         /* the window's knob */
     u32 limit;       /* how large a window may be for it: more, where the access itself is larger */
-    bool is_read, is_sequential;
+    bool is_read, is_sequential, is_random;
+    bool may_guess; /* there is trust */
+    /* Where a mark was met: */
+    s64 absent;   /* the first page behind it that is not cached, at most a window on */
+    s64 before;   /* pages right before it that are, at most a window */
+    bool is_slow; /* its page is still to come */
 };
 
 /* What to ask for: the access's own pages first, then `count` windows, `step` apart. */
@@ -77,9 +92,14 @@ static s64 distance(s64 a, s64 b)
     return a > b ? a - b : b - a;
 }
 
-static bool is_sparse(const struct stream *s, u32 max)
+static s64 direction(const struct stream *s)
 {
-    return distance(s->stride, 0) > 1 && distance(s->stride, 0) * 2 > max;
+    return s->stride < 0 ? -1 : 1;
+}
+
+static bool is_sparse(const struct stream *s, const struct access *a)
+{
+    return distance(s->stride, 0) > 1 && distance(s->stride, 0) * 2 > a->max;
 }
 
 /* The first page at `page` or beyond it, in the direction of travel, that the stream will touch. */
@@ -92,11 +112,11 @@ static s64 next_touch(const struct stream *s, s64 page)
 }
 
 /* Asked for, and not accessed yet as far as is known. */
-static bool is_asked_for(const struct stream *s, s64 page, u32 max)
+static s64 has_asked_for(const struct stream *s, const struct access *a)
 {
-    bool is_inside =
-        s->edge > s->last ? page > s->last && page < s->edge : page < s->first && page > s->edge;
-    return is_inside && (!is_sparse(s, max) || (page - s->first) % s->stride == 0);
+    bool is_inside = s->edge > s->last ? a->page > s->last && a->page < s->edge
+                                       : a->page < s->first && a->page > s->edge;
+    return is_inside && (!is_sparse(s, a) || (a->page - s->first) % s->stride == 0);
 }
 
 /* A little beyond the window, from a stream that skips pages now and then. */
@@ -106,20 +126,25 @@ static bool is_just_beyond(const struct stream *s, const struct access *a)
                           : a->page <= s->edge && a->page > s->edge - (s64)s->size;
 }
 
+/* The access lies right behind the latest, or right before it: 1, -1; 0: neither, or the stream is known to be another. */
+static s64 stride_beside(const struct stream *s, const struct access *a)
+{
+    s64 stride = a->first == s->last + 1 ? 1 : a->last == s->first - 1 ? -1 : 0;
+    return s->steps == 0 || s->stride == stride ? stride : 0;
+}
+
 /* The stride with which the access continues the stream; 0: it does not. */
 static s64 stride_to(const struct stream *s, const struct access *a)
 {
     bool is_proven = s->steps > 0;
-    if (a->first == s->last + 1 && (!is_proven || s->stride == 1))
-        return 1;
-    if (a->last == s->first - 1 && (!is_proven || s->stride == -1))
-        return -1;
+    if (stride_beside(s, a))
+        return stride_beside(s, a);
     if (s->stride && a->first == s->first + s->stride)
         return s->stride;
     if (is_proven && a->page == next_touch(s, s->edge))
         return s->stride;
-    if (!is_sparse(s, a->max) && is_just_beyond(s, a))
-        return s->stride < 0 ? -1 : 1;
+    if ((is_proven || a->may_guess) && !is_sparse(s, a) && is_just_beyond(s, a))
+        return direction(s);
     return 0;
 }
 
@@ -143,6 +168,8 @@ static void extend_dense(struct stream *s, struct plan *plan, s64 mark_from)
         s->edge = plan->start - 1;
     }
     s64 at = next_touch(s, mark_from);
+    while ((at - s->first) % (s64)s->grain)
+        at += direction(s);
     s->mark = at >= plan->start && at < plan->start + plan->size ? at : NO_PAGE;
     plan->mark = s->mark;
 }
@@ -161,50 +188,49 @@ static void extend_sparse(struct stream *s, struct plan *plan)
     s->mark = NO_PAGE;
 }
 
-static void grow(struct stream *s, const struct access *a)
+/* is_doubtful: it may be a coincidence. */
+static void grow(struct stream *s, const struct access *a, bool is_doubtful)
 {
-    u32 limit = s->cap < a->max ? s->cap : a->limit;
-    if (is_sparse(s, a->max))
-        s->size = MIN(MAX(s->size, 1u) * 2, SPARSE_MAX);
+    bool is_slow = s->slow_marks >= SLOW_MARKS && !a->is_sequential; /* that has its own */
+    u32 limit = MIN(s->cap, is_slow ? MAX(a->limit, 2 * a->max) : a->limit);
+    if (is_sparse(s, a))
+        s->size = is_doubtful ? 0 : MIN(MAX(s->size, 1u) * 2, SPARSE_MAX);
     else
-        s->size = MIN(MAX(s->size, 2u) * GROWTH, limit);
+        s->size = is_doubtful ? MIN(a->n, (s64)limit) : MIN(MAX(s->size, 2u) * GROWTH, limit);
 }
 
 /* ---- The table ---- */
 
-/* The stream that the same access has been noted in. */
-static struct stream *find_access(struct streams *t, const struct access *a)
-{
-    for (struct stream *s = t->table; s < t->table + STREAMS; s++)
-        if (s->stamp && s->first == a->first && s->last == a->last)
-            return s;
-    return NULL;
-}
-
-static struct stream *find_asked_for(struct streams *t, const struct access *a)
-{
-    for (struct stream *s = t->table; s < t->table + STREAMS; s++)
-        if (s->stamp && is_asked_for(s, a->page, a->max))
-            return s;
-    return NULL;
-}
-
-static struct stream *find_marked(struct streams *t, const struct access *a)
-{
-    for (struct stream *s = t->table; s < t->table + STREAMS; s++)
-        if (s->stamp && s->mark == a->page)
-            return s;
-    return find_asked_for(t, a);
-}
+/* => not 0: the access fits the stream */
+typedef s64 (*stream_fits)(const struct stream *s, const struct access *a);
 
 /* Where several fit, the latest. */
-static struct stream *find_continued(struct streams *t, const struct access *a)
+static struct stream *find(struct streams *t, const struct access *a, stream_fits fits)
 {
     struct stream *best = NULL;
     for (struct stream *s = t->table; s < t->table + STREAMS; s++)
-        if (s->stamp && (!best || s->stamp > best->stamp) && stride_to(s, a))
+        if (s->stamp && (!best || s->stamp > best->stamp) && fits(s, a))
             best = s;
     return best;
+}
+
+static s64 has_noted(const struct stream *s, const struct access *a)
+{
+    return s->first == a->first && s->last == a->last;
+}
+
+static s64 has_marked(const struct stream *s, const struct access *a)
+{
+    return s->mark == a->page;
+}
+
+/* Beside an access is rather that one's next than one of a wide stride, or of a window that was asked for. */
+static struct stream *find_any(struct streams *t, const struct access *a)
+{
+    struct stream *s = find(t, a, stride_beside);
+    if (!s)
+        s = find(t, a, has_asked_for);
+    return s ? s : find(t, a, stride_to);
 }
 
 /* From the nearest stream's latest access to this one; 0: none is near. */
@@ -220,18 +246,44 @@ static s64 stride_from_nearest(struct streams *t, const struct access *a)
     return nearest;
 }
 
-/* Takes the place of the one that has been quiet for longest. */
-static struct stream *new_stream(struct streams *t, const struct access *a)
+static void note_first(struct stream *s, s64 first, s64 last, u64 stamp)
 {
-    s64 stride = stride_from_nearest(t, a);
+    *s = (struct stream){.first = first, .last = last, .edge = last + 1, .stamp = stamp};
+    s->mark = NO_PAGE;
+    s->cap = NO_CAP;
+    s->grain = 1;
+}
+
+static struct stream *quietest(struct streams *t)
+{
     struct stream *quiet = t->table;
     for (struct stream *s = t->table; s < t->table + STREAMS; s++)
         if (s->stamp < quiet->stamp)
             quiet = s;
-    *quiet =
-        (struct stream){.stride = stride, .edge = a->page + a->n, .mark = NO_PAGE, .cap = a->max};
-    note_access(quiet, a);
     return quiet;
+}
+
+static struct stream *new_stream(struct streams *t, const struct access *a)
+{
+    struct stream *s = quietest(t);
+    note_first(s, a->first, a->last, t->clock);
+    s->stride = 1;
+    return s;
+}
+
+/*
+ * Accesses at equal distances may be one stream, or the beginnings of as many, which will go on side by side. So each stays in
+ * the table by itself, as long as that is not clear. => the stream, which may have another place now
+ */
+static struct stream *leave_behind(struct streams *t, struct stream *s, const struct access *a)
+{
+    if (!is_sparse(s, a) || s->steps >= STEPS_SURE)
+        return s;
+    struct stream *moved = quietest(t);
+    *moved = *s;
+    if (moved != s)
+        note_first(s, s->first, s->last, s->stamp);
+    return moved;
 }
 
 /* ---- What happens ---- */
@@ -248,122 +300,126 @@ static void gain_trust(struct streams *t)
     t->trust = MIN(t->trust + TRUST_FOR_STREAM, TRUST_MAX);
 }
 
-/* A stream from here on: the access's pages and those behind it in one window, the mark where the next access will be. */
-static void start_window(struct stream *s, const struct access *a, u32 size, struct plan *plan)
+/* What is wanted now, and what is read ahead behind it in one window; of a wide stride each page by itself. */
+static void read_on(struct stream *s, const struct access *a, struct plan *plan, s64 mark_from)
 {
-    s64 ahead = MAX((s64)size / 2, 1l);
-    s->stride = 1;
-    s->edge = a->page;
-    s->size = size;
-    note_access(s, a);
-    extend_dense(s, plan, a->is_read ? MIN(a->page + ahead, a->last + 1) : a->page + 1);
-}
-
-/* From the first page of a file, or where the program has said that it goes in order. */
-static u32 first_size(const struct access *a)
-{
-    if (!a->is_read || a->is_sequential)
-        return a->limit;
-    return MIN(MAX(2 * a->n, (s64)GUESS_PAGES), (s64)a->limit);
-}
-
-static void on_new(struct streams *t, const struct access *a, struct plan *plan)
-{
-    struct stream *s = new_stream(t, a);
-    s64 stride = s->stride;
     plan->own_pages = own_pages(a);
-    s->stamp = t->clock;
-    if (a->first == 0 || a->is_sequential) {
-        start_window(s, a, first_size(a), plan);
-    } else if (t->trust > 0) {
-        t->trust--;
-        start_window(s, a, MIN(a->n + GUESS_PAGES - 1, (s64)a->limit), plan);
-        s->stride = stride;
-    }
-}
-
-static void on_step(struct streams *t, struct stream *s, const struct access *a, struct plan *plan)
-{
-    s->stride = stride_to(s, a);
-    if (s->steps++ == 0 && !is_just_beyond(s, a))
-        gain_trust(t);
-    note_access(s, a);
-    grow(s, a);
-    plan->own_pages = own_pages(a);
-    if (is_sparse(s, a->max)) {
-        s->edge = a->last + (s->stride > 0 ? 1 : -1);
+    if (is_sparse(s, a)) {
+        s->edge = a->last + direction(s);
         extend_sparse(s, plan);
         return;
     }
     s->size = MAX((s64)s->size, plan->own_pages);
     s->edge = s->stride > 0 ? a->page : a->page + plan->own_pages - 1;
-    extend_dense(s, plan, s->stride > 0 ? a->last + 1 : a->first - 1);
+    extend_dense(s, plan, mark_from);
+}
+
+/* From the first page of a file, or where the program has said that it goes in order; else a guess. */
+static u32 first_size(const struct access *a)
+{
+    if (a->is_sequential || (a->first == 0 && !a->is_read))
+        return a->limit;
+    return MIN(a->first == 0 ? MAX(2 * a->n, (s64)GUESS_PAGES) : a->n + GUESS_PAGES - 1,
+               (s64)a->limit);
+}
+
+static void on_new(struct streams *t, const struct access *a, struct plan *plan)
+{
+    s64 stride = stride_from_nearest(t, a);
+    struct stream *s = new_stream(t, a);
+    bool is_guess = !a->is_sequential && a->first > 0;
+    plan->own_pages = own_pages(a);
+    if (a->is_sequential || t->trust > 0) {
+        s->size = first_size(a);
+        s64 mark_from = a->is_read ? MIN(a->page + MAX(s->size / 2, 1u), a->last + 1) : a->page + 1;
+        read_on(s, a, plan, mark_from);
+        t->trust -= is_guess;
+    }
+    if (is_guess)
+        s->stride = stride;
+}
+
+static void on_step(struct streams *t, struct stream *s, const struct access *a, struct plan *plan)
+{
+    s64 stride = stride_to(s, a);
+    bool skips = !stride_beside(s, a) && is_just_beyond(s, a);
+    if (skips)
+        s->grain = GRAIN;
+    s->stride = stride;
+    s = leave_behind(t, s, a);
+    s->stamp = t->clock;
+    if (s->steps++ == 1 && !skips)
+        gain_trust(t);
+    note_access(s, a);
+    if (!skips || t->trust > 0)
+        grow(s, a, s->steps == 1 && t->trust == 0);
+    read_on(s, a, plan, s->stride > 0 ? a->last + 1 : a->first - 1);
 }
 
 /* What was read ahead did not live until it was wanted: memory is short, or there are too many streams for it. */
-static void on_dropped(struct stream *s, const struct access *a, struct plan *plan)
+static void on_dropped(struct streams *t, struct stream *s, const struct access *a,
+                       struct plan *plan)
 {
-    plan->own_pages = own_pages(a);
+    s->stamp = t->clock;
     note_access(s, a);
     s->cap = MAX(s->size / 2, CAP_MIN);
-    s->size = MAX(MIN(s->size, s->cap), plan->own_pages);
-    if (is_sparse(s, a->max)) {
-        s->edge = a->last + (s->stride > 0 ? 1 : -1);
-        return;
-    }
+    s->slow_marks = 0;
+    s->size = is_sparse(s, a) ? 0 : MIN(s->size, s->cap);
     if (s->stride == 0)
         s->stride = 1;
-    s->edge = s->stride > 0 ? a->page : a->page + plan->own_pages - 1;
-    extend_dense(s, plan, s->stride > 0 ? a->page + s->size / 2 : a->page - s->size / 2);
+    read_on(s, a, plan, a->page + direction(s) * MAX((s64)s->size, own_pages(a)) / 2);
 }
 
 static void plan_miss(struct streams *t, const struct access *a, struct plan *plan)
 {
-    struct stream *s = find_access(t, a);
+    struct stream *s = find(t, a, has_noted);
     if (s && a->page != a->first) {
         plan->own_pages = own_pages(a);
-    } else if ((s = find_continued(t, a))) {
-        on_step(t, s, a, plan);
-    } else if ((s = find_asked_for(t, a))) {
-        on_dropped(s, a, plan);
-    } else {
+        s->stamp = t->clock;
+    } else if (!(s = find_any(t, a))) {
         on_new(t, a, plan);
-        return;
+    } else if (has_asked_for(s, a)) {
+        on_dropped(t, s, a, plan);
+    } else {
+        on_step(t, s, a, plan);
     }
-    s->stamp = t->clock;
 }
 
-/* A mark of no stream that is known: another policy's, or of one that was forgotten. What is behind it decides. */
-static void adopt_mark(struct streams *t, const struct access *a, pgoff_t absent, struct plan *plan)
+/* A mark of no stream that is known: another policy's, or of one that was forgotten. What is cached before it tells how far that was. */
+static void adopt_mark(struct streams *t, const struct access *a, struct plan *plan)
 {
     struct stream *s = new_stream(t, a);
-    s->stamp = t->clock;
-    s->stride = 1;
     s->steps = 1;
-    s->edge = absent;
-    s->size = absent - a->page;
-    grow(s, a);
-    if (absent <= (pgoff_t)a->page + a->max)
-        extend_dense(s, plan, absent);
+    s->edge = a->absent;
+    s->size = MIN(a->before, (s64)a->limit);
+    if (a->absent <= a->page + a->max)
+        extend_dense(s, plan, s->edge);
 }
 
-static void plan_mark(struct streams *t, const struct access *a, pgoff_t absent, struct plan *plan)
+static void plan_mark(struct streams *t, const struct access *a, struct plan *plan)
 {
-    struct stream *s = find_marked(t, a);
-    if (!s) {
-        adopt_mark(t, a, absent, plan);
+    struct stream *s = find(t, a, has_marked);
+    if (!s && !(s = find_any(t, a))) {
+        adopt_mark(t, a, plan);
         return;
     }
-    if (s->steps++ == 0) {
+    if (s->steps == 0)
+        s->stride = a->first < s->first ? -1 : 1; /* of a guess, or beside an access */
+    s = leave_behind(t, s, a);
+    if (s->steps++ < 2)
         gain_trust(t);
-        s->stride = 1; /* a guess goes forward */
-    }
     s->stamp = t->clock;
     note_access(s, a);
-    if (s->cap < a->max)
+    if (s->stride > 0 && s->edge <= s->last)
+        s->edge = a->absent;
+    if (s->cap < 2 * a->limit)
         s->cap++;
-    grow(s, a);
-    if (is_sparse(s, a->max)) {
+    if (a->is_slow)
+        s->slow_marks++;
+    else if (s->slow_marks < SLOW_MARKS)
+        s->slow_marks = 0;
+    grow(s, a, false);
+    if (is_sparse(s, a)) {
         extend_sparse(s, plan);
         return;
     }
@@ -374,23 +430,22 @@ static void plan_mark(struct streams *t, const struct access *a, pgoff_t absent,
 
 /* ---- The doors ---- */
 
-static struct access access_of(const struct readahead_call *call, u32 max)
+static struct access access_of(const struct readahead_call *call)
 {
-    u32 io_max = call->file->cache->max_request_pages;
-    u64 n = call->wanted_pages;
-    return (struct access){
-        .first = call->access,
-        .last = call->index + n - 1,
-        .page = call->index,
-        .n = n,
-        .max = max,
-        .limit = n > max                 ? MIN(2 * n, 2 * (u64)io_max)
-                 : call->hint_sequential ? 2 * max
-                                         : max,
-        .is_read = call->kind == READAHEAD_READ,
-        .is_sequential = call->kind == READAHEAD_READ ? call->file->readahead.advised_sequential
-                                                      : call->hint_sequential,
-    };
+    const struct readahead *ra = &call->file->readahead;
+    u64 n = call->wanted_pages, all = call->index + n - call->access;
+    u64 io_max = call->file->cache->max_request_pages;
+    bool is_read = call->kind == READAHEAD_READ;
+    struct access a = {.first = call->access, .last = call->index + n - 1, .page = call->index};
+    a.n = n;
+    a.max = READ_ONCE(ra->max_pages);
+    a.is_read = is_read;
+    a.is_random = is_read ? ra->advised_random : call->hint_random;
+    a.is_sequential = is_read ? ra->advised_sequential : call->hint_sequential;
+    a.limit = call->hint_sequential ? 2 * a.max : a.max;
+    if (all > 1 && all > a.max / 2)
+        a.limit = MIN(2 * all, 2 * io_max);
+    return a;
 }
 
 static void submit(struct readahead_call *call, const struct plan *plan)
@@ -407,68 +462,51 @@ static void submit(struct readahead_call *call, const struct plan *plan)
     }
 }
 
-/* ra->lock held. */
-static struct streams *tick(struct streams *t)
-{
-    if (t && t->clock++ == 0)
-        t->trust = TRUST_START;
-    return t;
-}
+typedef void (*planner)(struct streams *t, const struct access *a, struct plan *plan);
 
-static bool is_random(const struct readahead_call *call)
-{
-    return call->kind == READAHEAD_READ ? call->file->readahead.advised_random : call->hint_random;
-}
-
-static void on_miss(struct readahead_call *call)
+static void ask(struct readahead_call *call, struct access *a, planner make_plan)
 {
     struct readahead *ra = &call->file->readahead;
-    u32 max = READ_ONCE(ra->max_pages);
-    struct plan plan = {.own_pages = call->wanted_pages, .mark = NO_PAGE};
-    struct access a = access_of(call, max);
-
-    if (max == 0 || is_random(call)) {
-        plan.own_pages = max == 0 ? 1 : MIN(call->wanted_pages, (u64)a.limit);
-    } else {
-        struct streams *t = tick(readahead_lock_state(ra, &readahead_stream));
-        if (t)
-            plan_miss(t, &a, &plan);
-        spin_unlock(&ra->lock);
-    }
-    submit(call, &plan);
-}
-
-static void on_mark(struct readahead_call *call)
-{
-    struct readahead *ra = &call->file->readahead;
-    u32 max = READ_ONCE(ra->max_pages);
     struct plan plan = {.mark = NO_PAGE};
-    struct access a = access_of(call, max);
-
-    if (max == 0 || is_random(call))
-        return;
-    pgoff_t absent = page_cache_next_absent(call->file->cache, call->index + 1, call->index + max);
-    struct streams *t = tick(readahead_lock_state(ra, &readahead_stream));
-    if (t)
-        plan_mark(t, &a, absent, &plan);
+    struct streams *t = readahead_lock_state(ra, &readahead_stream);
+    if (t) {
+        if (t->clock++ == 0)
+            t->trust = TRUST_START;
+        a->may_guess = t->trust > 0;
+        make_plan(t, a, &plan);
+    }
     spin_unlock(&ra->lock);
     submit(call, &plan);
 }
 
-static void ignore_hit(struct readahead *ra)
+static void on_miss(struct readahead_call *call)
 {
-    (void)ra;
+    struct access a = access_of(call);
+    if (a.max > 0 && !a.is_random)
+        ask(call, &a, plan_miss);
+    else
+        readahead_submit(call, call->index, a.max > 0 ? own_pages(&a) : 1, READAHEAD_NO_MARK);
 }
 
-/* The whole range, in requests as large as the device takes. */
+static void on_mark(struct readahead_call *call)
+{
+    struct page_cache *cache = call->file->cache;
+    struct access a = access_of(call);
+    if (a.max == 0 || a.is_random)
+        return;
+    struct page *page = page_cache_find(cache, call->index);
+    a.is_slow = page && page_is_locked(page);
+    if (page)
+        page_put(page);
+    a.absent = page_cache_next_absent(cache, call->index + 1, call->index + a.max);
+    a.before = page_cache_count_before(cache, call->index, a.max);
+    ask(call, &a, plan_mark);
+}
+
+/* All of it. */
 static void willneed(struct readahead_call *call)
 {
-    u64 step = MAX(call->file->cache->max_request_pages, 1u), left = call->wanted_pages;
-    pgoff_t file_end = page_cache_size_pages(call->file->cache);
-    for (pgoff_t at = call->index; left && at < file_end && !call->error; at += step) {
-        readahead_submit(call, at, MIN(step, left), READAHEAD_NO_MARK);
-        left -= MIN(step, left);
-    }
+    readahead_submit(call, call->index, call->wanted_pages, READAHEAD_NO_MARK);
 }
 
 const struct readahead_policy readahead_stream = {
@@ -476,7 +514,6 @@ const struct readahead_policy readahead_stream = {
     .state_bytes = sizeof(struct streams),
     .fault_miss = on_miss,
     .fault_mark = on_mark,
-    .fault_hit = ignore_hit,
     .read_miss = on_miss,
     .read_mark = on_mark,
     .willneed = willneed,

@@ -1,6 +1,7 @@
 /*
  * Readahead under `stream`: what it asks for, and what it does not, where `ondemand` can be beaten (FAULTS.md section 4).
  */
+#include "kernel/cpu/uaccess.h"
 #include "mm/file_read.h"
 #include "mm/knobs.h"
 #include "tests/kernel/readahead_stage.h"
@@ -132,12 +133,76 @@ KTEST(readahead_stream, random_reads_lose_trust_and_read_what_they_want)
     stage_touch(400);
     stage_read(250, 3);
     stage_expect("@60:(60,1)* @400:(400,1)* @250:(250,3)*");
-    /* A stream shows itself by its second access now, and brings trust back. */
-    stage_read(120, 1);
-    stage_read(121, 1);
-    stage_expect("@120:(120,1)* @121:(121,8)");
+    /* Two side by side may be a coincidence; the third one shows a stream, and brings trust back. */
+    stage_read_range(160, 163);
+    stage_expect("@160:(160,1)* @161:(161,1)* @162:(162,8) @163:(170,32)");
     stage_touch(480);
     stage_expect("@480:(480,4)");
+    end();
+}
+
+KTEST(readahead_stream, coincidences_among_random_accesses_cost_little)
+{
+    if (!begin(128))
+        return;
+    lose_trust();
+    stage_read(61, 1);
+    stage_touch(400);
+    stage_read(60, 1); /* right before one of the last */
+    stage_expect("@61:(61,1)* @400:(400,1)* @60:(60,1)*");
+    for (pgoff_t i = 210; i < 240;
+         i += 6) /* the third is at the same distance by chance, the fourth is not */
+        stage_read(i, 1);
+    stage_expect("@210:(210,1)* @216:(216,1)* @222:(222,1)* @228:(228,8) "
+                 "@234:(240,19)(263,9)*");
+    end();
+}
+
+/* Their first round looks like one stream with a stride of 100. */
+KTEST(readahead_stream, streams_that_begin_at_equal_distances_are_told_apart)
+{
+    if (!begin(128))
+        return;
+    for (pgoff_t start = 0; start < 500; start += 100)
+        stage_touch(start + 5);
+    stage_expect("@5:(5,4) @105:(105,4) @205:(205,1)*(305,1)(405,1) @305:(505,1)");
+    for (pgoff_t start = 0; start < 500; start += 100)
+        stage_touch(start + 6);
+    stage_expect("@6:(9,16) @106:(109,8) @206:(206,8) @306:(306,8) @406:(406,4)");
+    end();
+}
+
+/* Nothing says how many pages are skipped: the mark is where many a reader comes by. */
+KTEST(readahead_stream, one_who_skips_every_other_page_meets_his_marks)
+{
+    if (!begin(128))
+        return;
+    for (pgoff_t i = 101; i < 250; i += 2)
+        stage_touch(i);
+    stage_expect("@101:(101,4) @105:(105,16) @113:(121,32) @121:(153,32) @153:(185,32) "
+                 "@185:(217,32) @217:(249,32) @249:(281,32)");
+    end();
+}
+
+static void act_touch_each(struct actor *actor)
+{
+    for (u64 i = 0; i < actor->argument; i++)
+        uaccess_touch_read(actor->addr + i * PAGE_SIZE);
+}
+
+/* The page with the mark is still to come, twice in a row: the reader is faster than the disk. */
+KTEST(readahead_stream, windows_double_where_the_reader_waits_for_each)
+{
+    struct actor reader = {.addr = rig_addr(100), .argument = 50};
+    if (!begin(32))
+        return;
+    gated_file_hold(stage.rig.file, 0, PAGES - 1);
+    actor_start(&reader, &stage.rig, act_touch_each);
+    while (!actor_settle(&reader))
+        gate_release(stage.rig.file->disk, 0); /* what he waits for is the oldest */
+    actor_join(&reader);
+    stage_note_windows(100);
+    stage_expect("@100:(100,4)(104,8)(112,8)(120,16)(136,16)(152,16)");
     end();
 }
 
@@ -208,7 +273,7 @@ KTEST(readahead_stream, mark_of_a_forgotten_stream_is_followed)
     stage_expect("@200:(184,32)");
     KEXPECT_EQ(knob_set("readahead", "stream"), 0);
     stage_touch_range(201, 216);
-    stage_expect("@208:(216,32) @216:(248,32)");
+    stage_expect("@208:(216,24) @216:(240,32)");
     end();
 }
 

@@ -5,6 +5,7 @@
 
     /tests/oracle.txt       the script for /tests/oracle: every scenario of tests/data/readahead.txt
     /tests/sequences.txt    the same for the worked sequences of tests/user/sequences.py
+    /tests/streams.txt      every order of tools/patterns.py under ondemand and under stream
     /data/stride100.trace   what `seq 0 100 1000000` prints
     /data/hole.bin          100 pages, of which 0-9 and 40-49 hold data
     /data/odd.bin           20 pages, the last one not whole
@@ -17,6 +18,9 @@ import sys
 
 import readahead_oracle
 import sequences
+
+sys.path.insert(0, os.path.join(readahead_oracle.HERE, "..", "..", "tools"))
+import patterns  # noqa: E402, behind its path
 
 PAGE_BYTES = readahead_oracle.PAGE_BYTES
 HOLE_FILE_PAGES = 100
@@ -62,6 +66,8 @@ def main():
     if "/data/medium.bin" not in missing:
         write(root, "/tests/sequences.txt",
               "".join(f"{line}\n" for line in sequences.script_lines()).encode())
+        lines = patterns.script_lines(patterns.all_runs(missing), ("ondemand", "stream"))
+        write(root, "/tests/streams.txt", "".join(f"{line}\n" for line in lines).encode())
 
 
 if __name__ == "__main__":

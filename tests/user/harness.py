@@ -97,8 +97,8 @@ def parse_batch(out):
         name, _, rest = line.partition(" ")
         if rest.startswith("io:"):
             answers.setdefault(name, {})["io"] = rest
-        elif name in answers:
-            answers[name].update(word.split("=", 1) for word in rest.split() if "=" in word)
+        elif rest.startswith("touched="):
+            answers.setdefault(name, {}).update(word.split("=", 1) for word in rest.split())
     return answers
 
 

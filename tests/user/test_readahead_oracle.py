@@ -1,4 +1,4 @@
-"""Every fitting scenario of tests/data/readahead.txt asks the disk for what was measured.
+"""Every scenario of tests/data/readahead.txt asks the disk for what was measured.
 
 All run in one process of one boot (tests/user/oracle.c): on the RAM disk, which has every page
 before it is touched; on the virtio disk, which may or may not have it; and on a disk that never has,
@@ -23,8 +23,7 @@ def run_batch(**machine):
     return result, harness.parse_batch(result.out)
 
 
-@pytest.fixture(scope="module", params=[1, pytest.param(4, marks=pytest.mark.long)],
-                ids=lambda smp: f"smp{smp}")
+@pytest.fixture(scope="module", params=(1, 4), ids=lambda smp: f"smp{smp}")
 def on_ramdisk(request):
     return run_batch(ramdisk=True, smp=request.param)
 
@@ -44,6 +43,7 @@ def check_common(scenario, batch):
     answer = answers.get(scenario.key)
     assert answer and "io" in answer and "touched" in answer, result.explain()
     assert answer["undropped"] in ("0", "-1")
+    assert int(answer["signals"]) == scenario.signals
     assert answer["io"] == readahead_oracle.expected_line(scenario)
     assert answer["major"] == answer["waits"], "each major fault is one that waited"
     if answer["resident"] != "-1":
