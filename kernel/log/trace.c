@@ -57,7 +57,7 @@ struct trace_ring *trace_ring_replace(unsigned cpu, struct trace_ring *fresh)
 {
     struct trace_ring *old = trace_ring_of(cpu);
 
-    fresh->next = fresh->read_from = READ_ONCE(old->next);
+    fresh->next = fresh->first = fresh->read_from = READ_ONCE(old->next);
     fresh->n_more = READ_ONCE(old->n_more);
     fresh->events_cleared = fresh->next - fresh->n_more;
     fresh->n_taken = 0;

@@ -13,7 +13,7 @@ static u64 oldest_slot(const struct trace_ring *ring)
 {
     u64 next = READ_ONCE(ring->next), size = trace_ring_slots(ring);
 
-    return next > size ? next - size : 0;
+    return MAX(ring->first, next > size ? next - size : 0);
 }
 
 /* Copies slot number n, if it is that, before and after. */

@@ -49,6 +49,7 @@ _Static_assert(sizeof(struct trace_page) <= PAGE_SIZE, "a page of a ring is a fr
 
 struct trace_ring {
     u64 next;   /* slots ever claimed; its CPU alone changes it */
+    u64 first;  /* the number that it began with: what is before was in the ring it replaced */
     u64 n_more; /* of them, where a text goes on: next - n_more is the number of events */
     /* Of readers, under their lock: */
     u64 read_from;      /* what is before has been taken out, or cleared away */

@@ -4,11 +4,13 @@
  */
 #include "kernel/cpu/clock.h"
 #include "kernel/log/trace_read.h"
+#include "kernel/sched/grace.h"
 #include "kernel/sched/timer.h"
 #include "kernel/sched/wait.h"
 #include "kernel/sync/atomic.h"
 #include "lib/format.h"
 #include "lib/string.h"
+#include "mm/core/frames.h"
 #include "mm/core/slab.h"
 #include "tests/kernel/ktest.h"
 #include "tests/kernel/threads.h"
@@ -441,5 +443,52 @@ KTEST(trace, a_panic_prints_the_last_events_also_those_taken_out)
     KEXPECT_STREQ(last_lines[0], "last 3 trace events:");
     KEXPECT(strstr(last_lines[1], ": fault_retry: addr=0x6 attempt=0") != NULL);
     KEXPECT(strstr(last_lines[3], ": fault_retry: addr=0x8 attempt=0") != NULL);
+    end();
+}
+
+/* With one page of memory, which is larger than nothing and smaller than all numbers so far. */
+static struct trace_ring *ring_create(struct page *page)
+{
+    struct trace_ring *ring = kzalloc(sizeof(*ring) + sizeof(ring->pages[0]));
+
+    if (!ring)
+        return NULL;
+    ring->n_pages = 1;
+    ring->pages[0] = page_virt(page);
+    return ring;
+}
+
+KTEST(trace, a_ring_that_replaces_another_begins_empty_and_shows_what_it_gets)
+{
+    struct trace_cursor *cursor = kmalloc(sizeof(*cursor));
+    struct page *page = frame_alloc(FRAME_ZERO);
+    struct trace_ring *fresh = page ? ring_create(page) : NULL, *before;
+
+    KASSERT(cursor && fresh);
+    begin(TRACE_ID_fault_retry);
+    bool irqs = irq_save_disable(); /* also: this thread stays on its CPU */
+    before = own_ring();
+    for (u64 i = 0; i < 3; i++)
+        TRACE(fault_retry, .addr = i);
+    unsigned cpu = cpu_index();
+    trace_ring_replace(cpu, fresh);
+    KEXPECT_EQ(own_stats().entries, 0);
+    trace_cursor_begin(cursor, true);
+    KEXPECT_EQ(cursor->at[cpu], cursor->end[cpu]);
+    TRACE(fault_retry, .addr = 7);
+    trace_cursor_begin(cursor, true);
+    bool has_one = trace_cursor_next(cursor, &found);
+    while (has_one && found.cpu != cpu)
+        has_one = trace_cursor_next(cursor, &found);
+    KEXPECT(has_one);
+    KEXPECT_EQ(found_fields()->addr, 7);
+    KEXPECT(!trace_cursor_next(cursor, &found) || found.cpu != cpu);
+    trace_ring_replace(cpu, before);
+    KEXPECT_EQ(own_stats().entries, 0);
+    irq_restore(irqs);
+    grace_wait();
+    page_put(page);
+    kfree(fresh);
+    kfree(cursor);
     end();
 }
