@@ -45,7 +45,9 @@ struct readahead_call {
     u64 wanted_pages;                  /* n: pages the call still wants from index on (faults: 1) */
     pgoff_t access;                    /* page that the access began with, for the log */
     bool hint_random, hint_sequential; /* MADV_ of the VMA (faults) */
-    bool keeps_page;                   /* the caller wants `page` */
+    const char *
+        pattern; /* what the policy takes the access for, in one word, for the trace; NULL: none of its own */
+    bool keeps_page; /* the caller wants `page` */
     /* Filled in by readahead_submit(): */
     bool started; /* page `index` was inserted, and its read asked for, by this call */
     struct page

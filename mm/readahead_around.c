@@ -14,6 +14,7 @@
 static void fault_miss(struct readahead_call *call)
 {
     u32 max = READ_ONCE(call->file->readahead.max_pages);
+    call->pattern = call->hint_random || max == 0 ? "single" : "around";
     if (call->hint_random || max == 0)
         readahead_submit(call, call->index, 1, READAHEAD_NO_MARK);
     else

@@ -56,7 +56,7 @@ void readahead_log_add(const struct readahead_call *call, pgoff_t start, u64 n_p
     next_record++;
     total_pages += n_pages;
     spin_unlock(&log_lock);
-    TRACE(readahead, .pattern = readahead_policy_name(), .kind = kinds[call->kind],
+    TRACE(readahead, .pattern = call->pattern ? call->pattern : "none", .kind = kinds[call->kind],
           .dev = trace_dev(cache->dev), .ino = cache->ino, .start = start, .size = (u32)n_pages,
           .async = has_mark ? (u32)(start + n_pages - mark) : 0, .hit = call->access);
 }

@@ -5,6 +5,7 @@
 
 static void read_that_page(struct readahead_call *call)
 {
+    call->pattern = "single";
     readahead_submit(call, call->index, 1, READAHEAD_NO_MARK);
 }
 

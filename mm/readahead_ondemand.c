@@ -84,6 +84,7 @@ static struct window window_of(const struct readahead *ra)
 static struct window on_mark(struct readahead *ra, struct readahead_call *call, u64 n, u32 max)
 {
     pgoff_t index = call->index;
+    call->pattern = "sequential";
     if (index == ra->start + ra->size - ra->async) {
         ra->start += ra->size;
         ra->size = MAX(ra->size, next_size(ra->size, max));
@@ -91,6 +92,7 @@ static struct window on_mark(struct readahead *ra, struct readahead_call *call, 
         pgoff_t absent = page_cache_next_absent(call->file->cache, index + 1, index + max);
         if (absent > index + max)
             return (struct window){0};
+        call->pattern = "interleaved";
         ra->start = absent;
         ra->size = next_size(absent - index + n, max);
     }
@@ -118,9 +120,11 @@ static struct window on_miss(struct readahead *ra, struct readahead_call *call, 
 {
     pgoff_t index = call->index;
     if (index == 0 || n > max || continues_last_read(ra, index)) {
+        call->pattern = index == 0 ? "initial" : n > max ? "oversized" : "sequential";
         start_stream(ra, index, n, max);
     } else {
         u64 h = history_before(call, max);
+        call->pattern = h <= n ? "random" : "context";
         if (h <= n)
             return (struct window){.start = index, .size = n};
         ra->start = index;
@@ -150,7 +154,14 @@ static void apply_rules(struct readahead_call *call, bool is_mark, u64 n)
 
 static void read_that_page(struct readahead_call *call)
 {
+    call->pattern = "single";
     readahead_submit(call, call->index, 1, READAHEAD_NO_MARK);
+}
+
+static void read_what_is_wanted(struct readahead_call *call)
+{
+    call->pattern = "advised_random";
+    readahead_submit(call, call->index, call->wanted_pages, READAHEAD_NO_MARK);
 }
 
 static void read_around(struct readahead_call *call)
@@ -162,6 +173,7 @@ static void read_around(struct readahead_call *call)
     ra->async = ra->max_pages / 4;
     struct window w = window_of(ra);
     spin_unlock(&ra->lock);
+    call->pattern = "around";
     readahead_submit(call, w.start, w.size, w.start + w.size - w.async);
 }
 
@@ -213,7 +225,7 @@ void readahead_ondemand_read_miss(struct readahead_call *call)
     if (READ_ONCE(ra->max_pages) == 0)
         read_that_page(call);
     else if (ra->advised_random)
-        readahead_submit(call, call->index, call->wanted_pages, READAHEAD_NO_MARK);
+        read_what_is_wanted(call);
     else
         apply_rules(call, false, call->wanted_pages);
 }

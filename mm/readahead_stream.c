@@ -83,6 +83,7 @@ struct plan {
     u32 count;
     s64 mark; /* NO_PAGE: none. Sparse: each window's own page */
     bool is_sparse;
+    const char *pattern; /* for the trace */
 };
 
 /* ---- One stream ---- */
@@ -288,6 +289,12 @@ static struct stream *leave_behind(struct streams *t, struct stream *s, const st
 
 /* ---- What happens ---- */
 
+/* In one word, for the trace. */
+static const char *pattern_of(const struct stream *s)
+{
+    return s->stride == 1 ? "sequential" : s->stride == -1 ? "backward" : "strided";
+}
+
 /* What is read of the access in one go. The limit is not 0: without a window no plan is made. */
 static s64 own_pages(const struct access *a)
 {
@@ -329,6 +336,7 @@ static void on_new(struct streams *t, const struct access *a, struct plan *plan)
     struct stream *s = new_stream(t, a);
     bool is_guess = !a->is_sequential && a->first > 0;
     plan->own_pages = own_pages(a);
+    plan->pattern = !is_guess ? "initial" : t->trust > 0 ? "guess" : "single";
     if (a->is_sequential || t->trust > 0) {
         s->size = first_size(a);
         s64 mark_from = a->is_read ? MIN(a->page + MAX(s->size / 2, 1u), a->last + 1) : a->page + 1;
@@ -346,6 +354,7 @@ static void on_step(struct streams *t, struct stream *s, const struct access *a,
     if (skips)
         s->grain = GRAIN;
     s->stride = stride;
+    plan->pattern = pattern_of(s);
     s = leave_behind(t, s, a);
     s->stamp = t->clock;
     if (s->steps++ == 1 && !skips)
@@ -361,6 +370,7 @@ static void on_dropped(struct streams *t, struct stream *s, const struct access 
                        struct plan *plan)
 {
     s->stamp = t->clock;
+    plan->pattern = "thrashing";
     note_access(s, a);
     s->cap = MAX(s->size / 2, CAP_MIN);
     s->slow_marks = 0;
@@ -389,6 +399,7 @@ static void plan_miss(struct streams *t, const struct access *a, struct plan *pl
 static void adopt_mark(struct streams *t, const struct access *a, struct plan *plan)
 {
     struct stream *s = new_stream(t, a);
+    plan->pattern = "adopted";
     s->steps = 1;
     s->edge = a->absent;
     s->size = MIN(a->before, (s64)a->limit);
@@ -405,6 +416,7 @@ static void plan_mark(struct streams *t, const struct access *a, struct plan *pl
     }
     if (s->steps == 0)
         s->stride = a->first < s->first ? -1 : 1; /* of a guess, or beside an access */
+    plan->pattern = pattern_of(s);
     s = leave_behind(t, s, a);
     if (s->steps++ < 2)
         gain_trust(t);
@@ -451,6 +463,7 @@ static struct access access_of(const struct readahead_call *call)
 static void submit(struct readahead_call *call, const struct plan *plan)
 {
     bool is_in_window = plan->count && !plan->is_sparse;
+    call->pattern = plan->pattern;
     if (plan->own_pages && !is_in_window)
         readahead_submit(call, call->index, plan->own_pages, READAHEAD_NO_MARK);
     for (u32 i = 0; i < plan->count && !call->error; i++) {
@@ -467,7 +480,7 @@ typedef void (*planner)(struct streams *t, const struct access *a, struct plan *
 static void ask(struct readahead_call *call, struct access *a, planner make_plan)
 {
     struct readahead *ra = &call->file->readahead;
-    struct plan plan = {.mark = NO_PAGE};
+    struct plan plan = {.mark = NO_PAGE, .pattern = "single"};
     struct streams *t = readahead_lock_state(ra, &readahead_stream);
     if (t) {
         if (t->clock++ == 0)

@@ -145,7 +145,7 @@ TRACE_EVENT(faultline, fault_end,
             REC->addr, REC->outcome, REC->reason, REC->attempts, REC->waited_ns)
 
 /*
- * A window that the disk was asked for. pattern: the policy; hit: the page that the access began
+ * A window that the disk was asked for. pattern: what the policy took the access for; hit: the page that the access began
  * with; async: pages from the mark on, whose touch starts the next window
  */
 TRACE_EVENT(faultline, readahead,

@@ -1,6 +1,7 @@
 /*
  * Readahead under `ondemand`: the worked sequences of FAULTS.md section 4, on a file of 512 pages.
  */
+#include "kernel/log/trace_read.h"
 #include "lib/format.h"
 #include "lib/string.h"
 #include "mm/file_read.h"
@@ -560,5 +561,47 @@ KTEST(readahead, log_has_lines_of_one_width_with_kind_access_and_mark)
     format_to(expected, sizeof(expected), "%lu 77:4242 fault 0 0 32 24",
               begin_pos / READAHEAD_LOG_LINE);
     KEXPECT_STREQ(line, expected);
+    stage_end();
+}
+
+/* ---- What the trace says of it ---- */
+
+/* Takes the readahead events out: "start:pattern" of each. */
+static void expect_patterns(const char *expected)
+{
+    static struct trace_found found;
+    static char text[512];
+    size_t used = 0;
+
+    text[0] = '\0';
+    while (trace_take(&found)) {
+        const struct trace_readahead *e = (const struct trace_readahead *)found.record.fields;
+
+        format_append(text, sizeof(text), &used, "%s%lu:%s", used ? " " : "", e->start, e->pattern);
+    }
+    KEXPECT_STREQ(text, expected);
+}
+
+KTEST(readahead, the_trace_names_patterns)
+{
+    if (!stage_begin(128))
+        return;
+    trace_clear();
+    trace_enable(TRACE_ID_readahead, true);
+    stage_read_range(0, 5);
+    stage_read(300, 1);
+    stage_read_range(301, 302);
+    stage_touch(400);
+    expect_patterns("0:initial 4:sequential 12:sequential 300:random 301:sequential 305:sequential "
+                    "384:around");
+    stage_forget_pages();
+    KEXPECT_EQ(readahead_set_policy("stream"), 0);
+    for (pgoff_t page = 120; page >= 118; page--)
+        stage_read(page, 1);
+    expect_patterns("120:guess 104:backward 72:backward");
+    for (pgoff_t page = 200; page < 320; page += 40)
+        stage_read(page, 1);
+    trace_enable(TRACE_ID_readahead, false);
+    expect_patterns("200:guess 240:guess 280:strided 320:strided 360:strided");
     stage_end();
 }
