@@ -257,7 +257,7 @@ $(BUILD)/faultline.iso: $(RELEASE_KERNEL) boot/grub.cfg tools/mkiso
 C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -name '*.[ch]')
 
 .PHONY: FORCE fuzz-range-tree all kernel user run demo shell test test-kernel test-host test-user test-gdb test-long bench iso image \
-    lint format gdb linux compare doctor clean help
+    lint format gdb gdb-attach vscode linux compare doctor clean help
 .SECONDARY:
 
 FORCE:
@@ -321,8 +321,12 @@ lint: ##(5 s) includes that point up the floors are errors; layout is a warning
 format: ##(5 s) lay out all sources by .clang-format
 	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
 
-gdb: $(DEBUG_KERNEL) $(DISK) ##(5 s to the prompt) the debug kernel, stopped at kernel_main under gdb
-	$(Q)tools/debug
+gdb: $(DEBUG_KERNEL) $(DISK) ##(5 s to the prompt) the debug kernel under gdb, stopped at kernel_main (PROG="mplay ..." GDBFLAGS="-batch -x FILE")
+	$(Q)tools/debug $(if $(PROG),-- $(PROG))
+gdb-attach: ##(1 s) gdb on a kernel that runs already, by tools/qemu --gdb (AT=port or socket)
+	$(Q)tools/debug --attach$(if $(AT),=$(AT)) $(if $(PROG),-- $(PROG))
+vscode: ##(1 s) .vscode/launch.json and tasks.json, for VS Code's C/C++ debugger
+	$(Q)$(PYTHON) tools/vscode
 
 doctor: ##(20 s) is this machine fit for it? looks at the tools, boots the smallest machine
 	@command -v $(PYTHON) >/dev/null || { echo "doctor: there is no python3. Run ./setup"; exit 1; }
