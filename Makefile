@@ -69,7 +69,18 @@ KERNEL_LDFLAGS := -n -z max-page-size=4096 -z noexecstack --no-warn-rwx-segments
 release_FLAGS := -O2 -g
 debug_FLAGS   := -Og -g -DCONFIG_DEBUG=1
 
+# MUTANT=name: the debug kernel with one rule left out (kernel/sync/mutant.h), in a folder of its own. Only
+# the sources that ask MUTANT() are compiled for it.
+ifneq ($(MUTANT),)
+FLAVOUR := mutant-$(MUTANT)
+$(FLAVOUR)_FLAGS := $(debug_FLAGS) -DMUTANT_BUILT=MUTANT_$(MUTANT)
+MUTANT_C := $(shell grep -l '"kernel/sync/mutant.h"' $(KERNEL_C))
+$(FLAVOUR)_OBJECTS := $(foreach c,$(KERNEL_C),\
+    $(BUILD)/$(if $(filter $(c),$(MUTANT_C)),$(FLAVOUR),debug)/obj/$(c:.c=.o)) \
+    $(KERNEL_S:%.S=$(BUILD)/debug/obj/%.S.o)
+else
 FLAVOUR := $(if $(filter-out 0,$(DEBUG)),debug,release)
+endif
 KERNEL  := $(BUILD)/$(FLAVOUR)/faultline.elf
 RELEASE_KERNEL := $(BUILD)/release/faultline.elf
 DEBUG_KERNEL   := $(BUILD)/debug/faultline.elf
@@ -78,10 +89,11 @@ DEBUG_KERNEL   := $(BUILD)/debug/faultline.elf
 write-if-changed = mkdir -p $(dir $(1)); printf '%s\n' '$(2)' >$(1).new; \
     if cmp -s $(1).new $(1); then rm $(1).new; else mv $(1).new $(1); fi
 
-# One flavour of the kernel: $(1) is release or debug. A trap.c and a trap.S may lie side by side,
+# One flavour of the kernel: $(1) is release, debug or a mutant. A trap.c and a trap.S may lie side by side,
 # so an assembly source gives trap.S.o.
 define KERNEL_RULES
-$(1)_OBJECTS := $$(KERNEL_C:%.c=$(BUILD)/$(1)/obj/%.o) $$(KERNEL_S:%.S=$(BUILD)/$(1)/obj/%.S.o)
+$(1)_OBJECTS := $$(or $$($(1)_OBJECTS),\
+    $$(KERNEL_C:%.c=$(BUILD)/$(1)/obj/%.o) $$(KERNEL_S:%.S=$(BUILD)/$(1)/obj/%.S.o))
 
 $(BUILD)/$(1)/obj/%.o: %.c $(BUILD)/$(1)/flags
 	$$(call say,CC,$$<)
@@ -126,6 +138,7 @@ endef
 
 $(eval $(call KERNEL_RULES,release))
 $(eval $(call KERNEL_RULES,debug))
+$(if $(MUTANT),$(eval $(call KERNEL_RULES,$(FLAVOUR))))
 
 # ---- User programs: unmodified static Linux programs -----------------------------------------
 
@@ -263,7 +276,7 @@ C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -na
 FORCE:
 
 all: $(KERNEL) $(USER_BIN) $(BUILD)/compile_commands.json ##(a minute) the kernel (DEBUG=1: the debug one), the programs, compile_commands.json
-kernel: $(KERNEL) ##(a minute) the kernel alone
+kernel: $(KERNEL) ##(a minute) the kernel alone (MUTANT=name: one with a rule left out, kernel/sync/mutant.h)
 user: $(USER_BIN) $(USER_TESTS) ##(5 s) the user programs alone
 
 run: $(RELEASE_KERNEL) $(DISK) ##(a minute) boot through GRUB: the demonstration, then a shell

@@ -13,6 +13,7 @@
 
 #include "kernel/cpu/clock.h"
 #include "kernel/log/trace.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 
@@ -159,6 +160,8 @@ void account_fault_retry(struct fault *f)
     f->retries++;
     COUNT(counts, retries, 1);
     COUNT(counts, attempts, 1);
+    if (MUTANT(count_each_try))
+        COUNT(counts, started, 1);
 }
 
 void account_retry_miss(void)

@@ -21,6 +21,7 @@
 #include "kernel/log/trace.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/sched/task.h"
+#include "kernel/sync/mutant.h"
 #include "mm/account.h"
 #include "mm/core/tlb.h"
 #include "mm/fault_internal.h"
@@ -50,7 +51,7 @@ struct mapped_file *fault_let_go_to_ask(struct fault *f)
 
 bool fault_take_back(struct fault *f)
 {
-    return fault_retry_policy->takes_back && fault_lock_vma_again(f);
+    return (fault_retry_policy->takes_back || MUTANT(no_relookup)) && fault_lock_vma_again(f);
 }
 
 /*

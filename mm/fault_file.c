@@ -9,6 +9,7 @@
  */
 #include "kernel/log/trace.h"
 #include "kernel/sched/sync_point.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/account.h"
@@ -39,7 +40,7 @@ static enum fault_result read_absent(struct fault *f)
     struct page_cache *cache = f->vma->file->cache;
     struct mapped_file *let_go = cache->ops->is_memory ? NULL : fault_let_go_to_ask(f);
 
-    call.keeps_page = true;
+    call.keeps_page = !MUTANT(asked_not_kept);
     readahead_on_fault_miss(&call);
     f->started_read |= call.started;
     SYNC_POINT(fault_asked);
@@ -149,7 +150,8 @@ static enum fault_result get_page_locked(struct fault *f, struct page **out)
             return result;
         if (look_again)
             continue;
-        if (!page_cache_owns(cache, page, f->pgoff) || f->pgoff >= page_cache_size_pages(cache)) {
+        bool is_owned = page_cache_owns(cache, page, f->pgoff) || MUTANT(no_owner_check);
+        if (!is_owned || f->pgoff >= page_cache_size_pages(cache)) {
             page_unlock(page);
             page_put(page);
             continue;

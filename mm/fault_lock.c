@@ -40,6 +40,7 @@
 
 #include "kernel/cpu/clock.h"
 #include "kernel/sched/sync_point.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/account.h"
@@ -91,7 +92,7 @@ static bool take_back_mmap(struct fault *f)
 {
     if (rwsem_read_lock_killable(&f->mm->mmap_lock))
         return false;
-    if (f->mm->change_count == f->change_count)
+    if (f->mm->change_count == f->change_count || MUTANT(no_change_count) || MUTANT(no_relookup))
         return true;
     rwsem_read_unlock(&f->mm->mmap_lock);
     return false;
@@ -119,7 +120,7 @@ static struct vma *try_lock_vma(const struct fault *f, enum fault_fallback *why)
         *why = FAULT_FALLBACK_BUSY;
         return NULL;
     }
-    if (!(vma->flags & VMA_DETACHED) && !spoils_a_fork(f, vma))
+    if ((!(vma->flags & VMA_DETACHED) || MUTANT(no_detached_check)) && !spoils_a_fork(f, vma))
         return vma;
     *why = vma->flags & VMA_DETACHED ? FAULT_FALLBACK_DETACHED : FAULT_FALLBACK_FORK;
     rwsem_read_unlock(&vma->lock);

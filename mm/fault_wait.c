@@ -4,6 +4,7 @@
 #include "kernel/cpu/clock.h"
 #include "kernel/log/trace.h"
 #include "kernel/sched/sync_point.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "mm/account.h"
 #include "mm/fault_internal.h"
@@ -46,7 +47,7 @@ enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct
 {
     int error = sleep_for_page(f, page);
     /* With the lock kept there is no next attempt to hope for: nobody may drop the page before it is found again. */
-    if (!error && (fault_pin || !file))
+    if (!error && (fault_pin || !file) && !MUTANT(no_pin))
         f->pinned = page;
     else
         page_put(page);
@@ -61,7 +62,7 @@ enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct
 
 enum fault_result fault_wait_for_asked(struct fault *f, struct page *page, struct mapped_file *file)
 {
-    if (file)
+    if (file || (MUTANT(wait_anyway) && !page_is_locked(page)))
         return fault_wait_unlocked(f, page, file);
     if (page_is_locked(page))
         return fault_wait_for_read(f, page);

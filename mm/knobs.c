@@ -3,6 +3,7 @@
  */
 #include "mm/knobs.h"
 
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "lib/format.h"
 #include "lib/parse.h"
@@ -22,7 +23,7 @@ static bool never(const struct fault *f)
 
 static bool first_attempt_only(const struct fault *f)
 {
-    return f->attempt == 0;
+    return f->attempt == 0 || MUTANT(retry_forever);
 }
 
 static bool always(const struct fault *f)

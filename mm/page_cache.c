@@ -10,6 +10,7 @@
 #include "kernel/sched/grace.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/sync/counter.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "mm/account.h"
 #include "mm/core/slab.h"
@@ -205,7 +206,7 @@ bool page_cache_remove_frozen(struct page_cache *cache, struct page *page)
 {
     bool irqs = spin_lock_irq(&cache->tree_lock);
     /* Whoever found the page just now has a reference, and the count is not two: it stays. */
-    bool frozen = page_freeze(page, 2);
+    bool frozen = page_freeze(page, MUTANT(reclaim_no_freeze) ? atomic_load(&page->refs) : 2);
     if (frozen)
         forget_locked(cache, page);
     spin_unlock_irq(&cache->tree_lock, irqs);

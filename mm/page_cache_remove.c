@@ -12,6 +12,7 @@
 
 #include "kernel/log/log.h"
 #include "kernel/sched/sync_point.h"
+#include "kernel/sync/mutant.h"
 #include "lib/string.h"
 #include "mm/core/tlb.h"
 #include "mm/readahead_use.h"
@@ -97,6 +98,10 @@ static void remove_one(struct page_cache *cache, struct page *page)
     page_lock(page);
     if (page_cache_owns(cache, page, page->index)) {
         page_unmap_everywhere(cache, page);
+        if (MUTANT(unmap_before_lock)) {
+            page_unlock(page);
+            page_lock(page);
+        }
         page_unset(page, PAGE_DIRTY);
         page_cache_remove(cache, page);
     }

@@ -15,6 +15,7 @@
 
 #include "kernel/log/log.h"
 #include "kernel/sched/sync_point.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "lib/hash.h"
 
@@ -178,9 +179,10 @@ int page_wait_unlocked(struct page *page, bool *slept)
     if (!page_is_locked(page))
         return 0;
     lockorder_might_sleep("page_wait_unlocked");
+    SYNC_POINT(page_wait_begins);
     begin_wait(page, &w, false);
     /* One wake-up is enough, even if the page is locked again by then: the caller re-validates everything. */
-    if (page_is_locked(page)) {
+    if (page_is_locked(page) || MUTANT(lost_wakeup)) {
         *slept = true;
         error = wait_sleep_killable(&w, 0);
         if (!error && page_is_locked(page) && task_kill_is_pending(w.task))

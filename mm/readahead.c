@@ -8,6 +8,7 @@
 #include "mm/readahead.h"
 
 #include "kernel/sync/counter.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/account.h"
@@ -239,7 +240,8 @@ u64 readahead_submit(struct readahead_call *call, pgoff_t start, u64 size, pgoff
     if (rwsem_read_lock_killable(&cache->invalidate_lock)) {
         call->error = -EINTR;
     } else {
-        pgoff_t file_end = page_cache_size_pages(cache);
+        pgoff_t file_end =
+            MAX(page_cache_size_pages(cache), MUTANT(no_size_recheck) * (call->index + 1));
         if (start < file_end)
             inserted =
                 submit_runs(call, start, MIN(file_end - start, size) + start, mark, pages, max);

@@ -31,6 +31,7 @@
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
 #include "kernel/sched/sync_point.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "mm/core/slab.h"
 #include "mm/huge.h"
@@ -383,9 +384,11 @@ static void rob_heirs(struct vma_edit *edit, const struct vma *old)
  */
 static void detach(struct vma_edit *edit, struct vma *old)
 {
-    rwsem_write_lock(&old->lock);
+    if (!MUTANT(no_detach_wait))
+        rwsem_write_lock(&old->lock);
     old->flags |= VMA_DETACHED;
-    rwsem_write_unlock(&old->lock);
+    if (!MUTANT(no_detach_wait))
+        rwsem_write_unlock(&old->lock);
     if (READ_ONCE(old->was_robbed))
         rob_heirs(edit, old);
     if (old->was_named || !vma_owns_anon(old))
@@ -409,7 +412,7 @@ int vma_edit_commit(struct vma_edit *edit)
         vma->flags &= ~VMA_FRESH;
         link_mapping(vma);
     }
-    if (edit->held)
+    if (edit->held && !MUTANT(new_area_open))
         rwsem_write_lock(&edit->held->lock);
     WRITE_ONCE(mm->change_count, mm->change_count + 1);
     range_txn_commit(&edit->txn);
@@ -432,7 +435,7 @@ void vma_edit_close(struct vma_edit *edit, struct list *dead)
         struct vma *vma;
         list_for_each (vma, &edit->removed, edit_link)
             vma_unlink_mapping(vma);
-        if (edit->held)
+        if (edit->held && !MUTANT(new_area_open))
             rwsem_write_unlock(&edit->held->lock);
         take_off_list(&edit->added);
         list_splice_tail(dead, &edit->removed);

@@ -16,6 +16,8 @@
 
 #include "fs/file_limits.h"
 #include "fs/inode_time.h"
+#include "kernel/sched/sync_point.h"
+#include "kernel/sync/mutant.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/reclaim.h"
@@ -186,10 +188,13 @@ static ssize_t write_part(struct inode *inode, u64 pos, u64 user_buf, size_t len
             len = in_first_page; /* up to the page that cannot be read */
             continue;
         }
+        SYNC_POINT(tmpfs_source_touched);
         error = tmpfs_get_page_locked(inode, pos / PAGE_SIZE, &page);
         if (error)
             return error;
-        copied = copy_from_user_nofault((char *)page_virt(page) + pos % PAGE_SIZE, user_buf, len);
+        char *to = (char *)page_virt(page) + pos % PAGE_SIZE;
+        copied = MUTANT(copy_under_page_lock) ? copy_from_user_partial(to, user_buf, len)
+                                              : copy_from_user_nofault(to, user_buf, len);
         page_unset(page, PAGE_HOLE | PAGE_UNTOUCHED);
         page_set(page, PAGE_DIRTY);
         page_unlock(page);

@@ -16,7 +16,8 @@ DRAWN_FILE = re.compile(r"(?<![\w/])((?:%s)/[\w/.-]+\.(?:c|h|S|py|md|gdb))\b" % 
 PLACEHOLDER = re.compile(r"NAME")
 CALL = re.compile(r"^([a-z_]\w*)\(\)$")
 STRUCTURE = re.compile(r"^(struct|enum) (\w+)$")
-KTEST = re.compile(r"^(?:KTEST|FAULT_TEST|FAULT_TEST_OF_EACH_POLICY)\((\w+),\s+(\w+)\)", re.MULTILINE)
+KTEST = re.compile(r"^(?:KTEST|FAULT_TEST\w*)\((\w+),\s+(\w+)\)", re.MULTILINE)
+FAULT_RACE = re.compile(r"^FAULT_RACE\((\w+),", re.MULTILINE)
 STATES = ("complete", "partial", "missing")
 
 
@@ -84,7 +85,7 @@ def test_structures_exist(chapter, sources):
 
 
 def test_tests_exist(chapter, sources):
-    cases = set(KTEST.findall(sources))
+    cases = set(KTEST.findall(sources)) | {("fault_races", name) for name in FAULT_RACE.findall(sources)}
     suites = {suite for suite, _ in cases}
     for text in quoted(chapter):
         suite, _, name = text.partition("/")

@@ -90,6 +90,76 @@ FAULT_TEST_OF_EACH_COMBINATION(fault_races, read_in_by_another_is_mapped_without
     rig_end(&rig);
 }
 
+/* Between its look at the size and the request. */
+FAULT_TEST_OF_EACH_COMBINATION(fault_races, truncated_before_it_asks_is_sigbus_without_a_request)
+{
+    struct fault_rig rig;
+    struct actor reader = {.addr = rig_addr(RACE_PAGE)};
+    KASSERT(rig_init(&rig, RACE_PAGES, PROT_READ, MAP_SHARED));
+    sync_point_arm("fault_before_lookup", NULL);
+    actor_start(&reader, &rig, act_fault);
+    sync_point_wait_parked("fault_before_lookup");
+    gated_file_truncate(rig.file, 2 * PAGE_SIZE);
+    sync_point_release("fault_before_lookup");
+    actor_join(&reader);
+    KEXPECT_EQ(reader.result, FAULT_SIGBUS_ADRERR);
+    KEXPECT_EQ(reader.faults.sigbus, 1);
+    KEXPECT_EQ(gated_file_requests(rig.file), 0);
+    KEXPECT_EQ(rig.file->cache.n_pages, 0);
+    rig_end(&rig);
+}
+
+/* It has found its page and waits for the page's lock; whoever gets that first takes the page away. */
+FAULT_TEST_OF_EACH_COMBINATION(fault_races, punched_before_it_has_the_page_lock_is_zeros)
+{
+    struct fault_rig rig;
+    struct actor reader = {.addr = rig_addr(RACE_PAGE)}, other = {.argument = RACE_PAGE};
+    struct page *page;
+    KASSERT(rig_init(&rig, RACE_PAGES, PROT_READ, MAP_SHARED));
+    KASSERT_EQ(page_cache_get_page(&rig.file->cache, RACE_PAGE, false, &page), 0);
+    page_lock(page);
+    actor_start(&other, &rig, act_punch);
+    KEXPECT(!actor_settle(&other));
+    actor_start(&reader, &rig, act_fault);
+    KEXPECT(!actor_settle(&reader));
+    KEXPECT(actor_waits_for(&other, "page 5") && actor_waits_for(&reader, "page 5"));
+    page_unlock(page);
+    page_put(page);
+    actor_join(&other);
+    actor_join(&reader);
+    KEXPECT_EQ(reader.result, FAULT_DONE);
+    KEXPECT(reader.succeeded);
+    KEXPECT_EQ(reader.value, 0);
+    KEXPECT_EQ(reader.faults.minor, 1);
+    rig_end(&rig);
+}
+
+/* The disk delivers after the fault has seen the page locked, and before it is in the queue of those who wait for it. */
+FAULT_TEST_OF_EACH_COMBINATION(fault_races, delivered_before_it_is_queued_is_not_slept_for)
+{
+    struct fault_rig rig;
+    struct actor reader = {.addr = rig_addr(RACE_PAGE)};
+    KASSERT(rig_init(&rig, RACE_PAGES, PROT_READ, MAP_SHARED));
+    gated_file_hold(rig.file, RACE_PAGE, RACE_PAGE);
+    sync_point_arm("page_wait_begins", NULL);
+    actor_start(&reader, &rig, act_fault);
+    KEXPECT(sync_point_wait_parked("page_wait_begins") == reader.task);
+    gate_open(rig.file->disk);
+    sync_point_release("page_wait_begins");
+    bool has_ended = KEXPECT(actor_settle(&reader));
+    struct page *page = page_cache_find(&rig.file->cache, RACE_PAGE);
+    if (!has_ended && KEXPECT(page)) { /* wake it, so that the next test can begin */
+        page_lock(page);
+        page_unlock(page);
+    }
+    actor_join(&reader);
+    KEXPECT_EQ(reader.result, FAULT_DONE);
+    KEXPECT_EQ(reader.value, GATED_FILE_WORD(RACE_PAGE, 0));
+    if (page)
+        page_put(page);
+    rig_end(&rig);
+}
+
 FAULT_TEST_OF_EACH_COMBINATION(fault_races, entry_filled_by_another_is_kept)
 {
     struct fault_rig rig;

@@ -3,6 +3,7 @@
  */
 #include "fs/names.h"
 #include "fs/tmpfs.h"
+#include "kernel/sched/sync_point.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/reclaim.h"
@@ -238,6 +239,31 @@ KTEST(tmpfs, a_write_from_a_mapping_of_the_very_page_works)
     KEXPECT_EQ(vfs_set_size(stage.file->inode, 2 * PAGE_SIZE), 0);
     KEXPECT_EQ(write_at(&stage, FILE_BASE + PAGE_SIZE, 10, PAGE_SIZE + 5), 10);
     KEXPECT_EQ(user_peek(FILE_BASE + PAGE_SIZE + 5), 0);
+    stage_leave(&stage);
+}
+
+/* Between the touch and the copy the page is no longer mapped. The copy, which has the page locked, must not fault. */
+static void unmap_touched_source(void *arg)
+{
+    struct stage *stage = arg;
+
+    sync_point_wait_parked("tmpfs_source_touched");
+    KEXPECT_EQ(mm_madvise(stage->mm, FILE_BASE, PAGE_SIZE, MADV_DONTNEED), 0);
+    sync_point_release("tmpfs_source_touched");
+}
+
+KTEST(tmpfs, a_write_whose_source_is_unmapped_after_the_touch_touches_it_again)
+{
+    struct stage stage;
+    struct test_threads threads = {0};
+
+    KASSERT(stage_enter(&stage, 2));
+    KEXPECT_EQ(user_poke(FILE_BASE, 0x5a), 0);
+    sync_point_arm("tmpfs_source_touched", task_current());
+    threads_add(&threads, unmap_touched_source, &stage);
+    KEXPECT_EQ(write_at(&stage, FILE_BASE, 1, 8), 1);
+    KEXPECT_EQ(threads_join(&threads), 0);
+    KEXPECT_EQ(user_peek(FILE_BASE + 8), 0x5a);
     stage_leave(&stage);
 }
 
