@@ -12,6 +12,8 @@
  * last faulting thread has ended. Its turns are timed one by one and kept in buckets, 32 to a power of two, so a
  * percentile is known to 3 % and nothing is allocated.
  *
+ * With --scan other processes press on memory meanwhile.
+ *
  * Exit status: 0; 1 where the run failed; 2 where the call was wrong.
  */
 #define _GNU_SOURCE
@@ -20,6 +22,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,6 +32,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,11 +41,13 @@
 #include "user/lib/resident.h"
 #include "user/lib/text.h"
 
-#define EXIT_USAGE    2
-#define PAGE          4096ul
-#define THREADS_MAX   64
-#define STACK_BYTES   (16 * 1024)
-#define PATIENCE_MS   500
+#define EXIT_USAGE  2
+#define PAGE        4096ul
+#define THREADS_MAX 64
+#define STACK_BYTES (16 * 1024)
+#define PATIENCE_MS 500
+/* For each scanner: few enough that its page tables do not press, too. */
+#define SCANNED_PAGES 16384ul
 #define NS_PER_SECOND 1000000000ull
 
 enum order { ORDER_RANDOM, ORDER_OWN, ORDER_SAME, ORDERS };
@@ -52,10 +58,11 @@ static const char *const writer_names[WRITERS] = {"none", "bare", "touch"};
 
 static struct {
     const char *path;
-    uint64_t threads, touches, step;
+    const char *scanned;
+    uint64_t threads, touches, step, scanners;
     int order, writer;
     bool sums; /* look at every byte of a page, as a program would that wants the data */
-} options = {.threads = 4, .touches = 100, .step = 1};
+} options = {.threads = 4, .touches = 100, .step = 1, .scanners = 1};
 
 static uint64_t file_pages;
 static pthread_barrier_t start_line;
@@ -293,21 +300,24 @@ static void print_results(void)
 
 /* ---- The run ---- */
 
-static void open_file(struct faulter *self)
+/* => the number of its whole pages, `wanted` or more */
+static uint64_t open_file(struct faulter *self, const char *path, uint64_t wanted)
 {
-    int fd = open(options.path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
+    uint64_t pages;
 
     if (fd < 0 || fstat(fd, &status) < 0)
-        die("cannot open %s: %s", options.path, strerror(errno));
-    file_pages = (uint64_t)status.st_size / PAGE;
-    if (file_pages < options.threads)
-        die("%s has fewer whole pages than there are threads", options.path);
+        die("cannot open %s: %s", path, strerror(errno));
+    pages = (uint64_t)status.st_size / PAGE;
+    if (pages < wanted)
+        die("%s has fewer than %" PRIu64 " whole pages", path, wanted);
     resident_drop(fd, 0, 0, PATIENCE_MS);
-    self->map = mmap(NULL, file_pages * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    self->map = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, fd, 0);
     if (self->map == MAP_FAILED)
-        die("cannot map %s: %s", options.path, strerror(errno));
+        die("cannot map %s: %s", path, strerror(errno));
     close(fd);
+    return pages;
 }
 
 static void start(pthread_t *thread, uint64_t stack, void *(*function)(void *), void *argument)
@@ -321,30 +331,74 @@ static void start(pthread_t *thread, uint64_t stack, void *(*function)(void *), 
     pthread_attr_destroy(&attributes);
 }
 
+/* Gives each its number, file and thread. `stack` is the first one's. */
+static void start_all(struct faulter *all, uint64_t count, uint64_t stack,
+                      void *(*function)(void *))
+{
+    for (uint64_t i = 0; i < count; i++)
+        start(&all[i].thread, stack + i, function, &all[i]);
+}
+
+static void join_all(struct faulter *all, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        pthread_join(all[i].thread, NULL);
+}
+
+/*
+ * Processes that press on memory: each goes through a part of the file page by page, over and over. They have address spaces
+ * of their own, so they wait for no lock of the threads here.
+ */
+static pid_t start_scanner(uint64_t number)
+{
+    struct faulter scanner = {.number = number};
+    pid_t pid = fork();
+
+    if (pid < 0)
+        die("no more processes");
+    if (pid > 0)
+        return pid;
+    open_file(&scanner, options.scanned, options.scanners * SCANNED_PAGES);
+    for (uint64_t page = number * SCANNED_PAGES;;)
+        for (uint64_t turn = 0; turn < SCANNED_PAGES; turn++)
+            (void)*(const volatile unsigned char *)(scanner.map + (page + turn) * PAGE);
+}
+
+static void stop_scanners(const pid_t *scanners)
+{
+    for (uint64_t i = 0; i < options.scanners; i++) {
+        kill(scanners[i], SIGKILL);
+        waitpid(scanners[i], NULL, 0);
+    }
+}
+
 static void run(void)
 {
-    bool has_writer = options.writer != WRITER_NONE;
-    pthread_t writer;
+    uint64_t writers = options.writer != WRITER_NONE;
+    struct faulter writer = {0};
+    pid_t scanners[THREADS_MAX];
 
-    pthread_barrier_init(&start_line, NULL, (unsigned int)options.threads + has_writer + 1);
-    atomic_store(&still_faulting, (unsigned int)options.threads);
-    pretouch_program();
+    if (!options.scanned)
+        options.scanners = 0;
     for (uint64_t i = 0; i < options.threads; i++) {
         faulters[i].number = i;
-        open_file(&faulters[i]);
-        start(&faulters[i].thread, i, fault, &faulters[i]);
+        file_pages = open_file(&faulters[i], options.path, options.threads);
     }
-    if (has_writer)
-        start(&writer, THREADS_MAX, loop, NULL);
+    pthread_barrier_init(&start_line, NULL, (unsigned int)(options.threads + writers + 1));
+    atomic_store(&still_faulting, (unsigned int)options.threads);
+    pretouch_program();
+    for (uint64_t i = 0; i < options.scanners; i++)
+        scanners[i] = start_scanner(i);
+    start_all(faulters, options.threads, 0, fault);
+    start_all(&writer, writers, THREADS_MAX, loop);
 
     take_sample(&after); /* once before, so that the second time finds everything there */
     take_sample(&before);
     pthread_barrier_wait(&start_line);
-    for (uint64_t i = 0; i < options.threads; i++)
-        pthread_join(faulters[i].thread, NULL);
-    if (has_writer)
-        pthread_join(writer, NULL);
+    join_all(faulters, options.threads);
+    join_all(&writer, writers);
     take_sample(&after);
+    stop_scanners(scanners);
 }
 
 /* ---- The call ---- */
@@ -362,6 +416,11 @@ static const char help_text[] =
     "on\n"
     "  --step N         the distance of two touches for own and same (1)\n"
     "  --writer WRITER  none, bare: map and unmap; touch: map, store, unmap\n"
+
+    "  --scan FILE      processes go through FILE meanwhile, over and over, so that memory is "
+    "short;\n"
+    "                   each through 64 MiB of it\n"
+    "  --scanners N     how many (1, at most 64)\n"
     "  --sum            look at every byte of each page\n"
     "\n"
     "Prints lines `name: value`. *_end_us: when the first and the last thread had ended. turn_*: "
@@ -396,16 +455,19 @@ static int take_name(const char *word, const char *const *names, int count)
 static void take_arguments(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"threads", required_argument, NULL, 't'}, {"touches", required_argument, NULL, 'n'},
-        {"order", required_argument, NULL, 'o'},   {"step", required_argument, NULL, 's'},
-        {"writer", required_argument, NULL, 'w'},  {"sum", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},          {0}};
+        {"threads", required_argument, NULL, 't'},  {"touches", required_argument, NULL, 'n'},
+        {"order", required_argument, NULL, 'o'},    {"step", required_argument, NULL, 's'},
+        {"writer", required_argument, NULL, 'w'},   {"scan", required_argument, NULL, 'f'},
+        {"scanners", required_argument, NULL, 'm'}, {"sum", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},           {0}};
     int option;
 
     while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
         switch (option) {
         case 't': options.threads = take_number(optarg, THREADS_MAX); break;
         case 'n': options.touches = take_number(optarg, UINT32_MAX); break;
+        case 'f': options.scanned = optarg; break;
+        case 'm': options.scanners = take_number(optarg, THREADS_MAX); break;
         case 's': options.step = take_number(optarg, UINT32_MAX); break;
         case 'o': options.order = take_name(optarg, order_names, ORDERS); break;
         case 'w': options.writer = take_name(optarg, writer_names, WRITERS); break;

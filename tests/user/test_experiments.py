@@ -49,6 +49,27 @@ def row(folder, table, **wanted):
     return found[0]
 
 
+# ---- Pages read in order -----------------------------------------------------------------------
+
+
+def test_one_stream_is_as_fast_ahead_as_around_and_asks_half_as_often(folder):
+    found = {(each["policy"], each["window"]): each for each in rows(folder, "streams", way="short", streams=1)}
+    ahead, around = found["ondemand", 128], found["around", 128]
+    for name in ("around", "ondemand", "stream"):
+        assert found[name, 128]["pages"] in (8000, 8032)
+    assert ahead["total_us"] < found["around", 256]["total_us"] < around["total_us"]
+    assert abs(found["stream", 128]["total_us"] / ahead["total_us"] - 1) < 0.01
+    assert (round(ahead["mean_kib"]), round(around["mean_kib"])) == (124, 63)
+    assert around["waits"] > 2 * ahead["waits"]
+
+
+def test_several_streams_are_clearly_faster_ahead_than_around(folder):
+    found = {(each["policy"], each["window"]): each for each in rows(folder, "streams", way="long", streams=4)}
+    for name in ("ondemand", "stream"):
+        assert found[name, 128]["total_us"] * 1.5 < found["around", 128]["total_us"]
+        assert found[name, 128]["requests"] * 1.8 < found["around", 128]["requests"]
+
+
 # ---- What a retry costs ------------------------------------------------------------------------
 
 
@@ -98,6 +119,33 @@ def test_what_the_loop_leaves_to_be_freed_is_freed_while_it_runs():
     assert done.status == 0 and int(numbers["loops"]) > 10000, done.explain()
     slab_pages = int(done.out.split()[-1])
     assert slab_pages < 100, done.explain()
+
+
+# ---- All policies of faults --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", ["matrix", "pressure"])
+def test_a_lock_is_held_across_io_only_where_the_policy_says_so(folder, table):
+    for found in rows(folder, table):
+        if found["retry"] == "hold":
+            assert found["across"] == found["waits"] > 0
+        elif found["drop"] == "submit":
+            assert found["across"] == 0
+        else:  # metadata is read with the lock held
+            assert 0 < found["across"] < found["waits"]
+
+
+def test_with_a_pin_no_restart_misses_its_page_and_without_one_some_do(folder):
+    for table in ("matrix", "pressure"):
+        assert {found["misses"] for found in rows(folder, table, pin=1)} == {0}
+    assert row(folder, "pressure", lock="mmap", retry="once", drop="wait", pin=0)["misses"] > 0
+
+
+def test_a_lock_for_each_area_lets_the_loop_run_whatever_faults_do(folder):
+    loops = [found["loops_per_s"] for found in rows(folder, "matrix", lock="vma")]
+    assert min(loops) > 0.95 * max(loops)
+    for found in rows(folder, "matrix", lock="mmap", retry="hold"):
+        assert found["loops_per_s"] * 100 < min(loops)
 
 
 # ---- The tool ----------------------------------------------------------------------------------
