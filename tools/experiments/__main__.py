@@ -15,9 +15,9 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from experiments import loops, machine, matrix, report, streams, stride  # noqa: E402
+from experiments import loops, machine, matrix, readahead, report, streams, stride  # noqa: E402
 
-EXPERIMENTS = {module.NAME: module for module in (streams, stride, loops, matrix)}
+EXPERIMENTS = {module.NAME: module for module in (streams, stride, loops, matrix, readahead)}
 
 
 def parse_arguments():
