@@ -6,6 +6,7 @@
     /tests/oracle.txt       the script for /tests/oracle: every scenario of tests/data/readahead.txt
     /tests/sequences.txt    the same for the worked sequences of tests/user/sequences.py
     /tests/streams.txt      every order of tools/patterns.py under ondemand and under stream
+    /tests/patterns.txt     the same table for tools/experiments: NAME ADVICE MAP_AROUND FILE WORDS
     /data/stride100.trace   what `seq 0 100 1000000` prints
     /data/hole.bin          100 pages, of which 0-9 and 40-49 hold data
     /data/odd.bin           20 pages, the last one not whole
@@ -67,6 +68,9 @@ def main():
         write(root, "/tests/sequences.txt",
               "".join(f"{line}\n" for line in sequences.script_lines()).encode())
         lines = patterns.script_lines(patterns.all_runs(missing), ("ondemand", "stream"))
+        write(root, "/tests/patterns.txt",
+              "".join(f"{one.name} {one.advice} {one.map_around} {one.file} {one.words}\n"
+                      for one in patterns.PATTERNS).encode())
         write(root, "/tests/streams.txt", "".join(f"{line}\n" for line in lines).encode())
 
 

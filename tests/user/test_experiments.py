@@ -148,6 +148,29 @@ def test_a_lock_for_each_area_lets_the_loop_run_whatever_faults_do(folder):
         assert found["loops_per_s"] * 100 < min(loops)
 
 
+# ---- Readahead ---------------------------------------------------------------------------------
+
+
+def test_stream_learns_within_two_requests_and_two_waits(folder):
+    for found in rows(folder, "readahead-stream"):
+        for what in ("requests", "waits"):
+            assert found[f"stream_{what}"] <= found[f"ondemand_{what}"] + 2 * found["streams"], found
+
+
+def test_larger_windows_make_fewer_requests_of_a_long_scan(folder):
+    for policy in ("around", "ondemand", "stream"):
+        found = rows(folder, "readahead", pattern="mmap-from-0", policy=policy)
+        assert [each["window"] for each in found] == [32, 128, 1024]
+        requests, times = ([each[key] for each in found] for key in ("requests", "total_us"))
+        assert requests == sorted(requests, reverse=True) and times == sorted(times, reverse=True)
+
+
+def test_read_around_reads_in_vain_where_there_is_no_order(folder):
+    around, ahead, stream = (row(folder, "readahead", pattern="mmap-random", policy=policy, window=128)
+                             for policy in ("around", "ondemand", "stream"))
+    assert around["unused"] > 3 * ahead["unused"] > 3 * stream["unused"]
+
+
 # ---- The tool ----------------------------------------------------------------------------------
 
 

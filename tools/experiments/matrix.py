@@ -36,7 +36,7 @@ def boots(quick):
     return ([Boot(f"matrix-{lock}-{retry}", "knob readahead none\n" + script([retry], lock, plain), shift=3,
                   disk=DISKS["serial"]) for lock, retry in itertools.product(LOCKS, retries)] +
             [Boot(f"pressure-{lock}-{retry}", "fresh; knob readahead around\n" + FILL + script([retry], lock, short),
-                  mem_mib=108, shift=3, disk=DISKS["serial"]) for lock, retry in pressed])
+                  mem_mib=128, shift=3, disk=DISKS["serial"]) for lock, retry in pressed])
 
 
 def row_of(labels, numbers):

@@ -1,5 +1,6 @@
-"""Readahead: every pattern of FAULTS.md section 4 under every policy and window, 4 KiB to 4 MiB."""
+"""Readahead: every order of tools/patterns.py under every policy and window, 4 KiB to 4 MiB."""
 
+import patterns
 from experiments.machine import Boot, Disk
 from experiments.plots import Plot, Series
 from experiments.report import Section
@@ -11,55 +12,39 @@ POLICIES = ("none", "around", "ondemand", "stream")
 WINDOWS = tuple(4 << power for power in range(11))
 QUICK_WINDOWS = (32, 128, 1024)
 DISK = Disk(latency_ns=100_000, per_request_ns=400_000, bandwidth=70_000_000)
-FILE = "/data/medium.bin"  # 16,384 pages
-RANDOM = "R"               # stands for 1,024 pages by the guest's generator
-FREE_PAGES = 2048          # for the pattern that is short of memory
+TABLE = "/tests/patterns.txt"  # of tests/user/gen_oracle.py: the table of tools/patterns.py
+FREE_PAGES = 700               # for the orders that are to be short of memory,
+SHORT_WINDOWS = WINDOWS[3:9]   # under these: larger ones do nothing but drop and read again
 
-# Name, streams in it, advice, pattern of mplay. Each has 1,024 touches but for those that say so.
-PATTERNS = (
-    ("mmap-from-0", 1, "none", "m:0-1023"),
-    ("mmap-from-5000", 1, "none", "m:5000-6023"),
-    ("read-from-0", 1, "none", "r:0-1023"),
-    ("read-from-5000", 1, "none", "r:5000-6023"),
-    ("mmap-backward", 1, "none", "m:6023-5000"),
-    ("read-backward", 1, "none", "r:6023-5000"),
-    ("mmap-2-streams", 2, "none", "m:i1000/9000x512"),
-    ("read-2-streams", 2, "none", "r:i1000/9000x512"),
-    ("mmap-every-16th", 1, "none", "m:0-16383/16"),
-    ("mmap-every-100th", 1, "none", "m:0-16383/100"),  # 164 touches
-    ("sequential-from-0", 1, "mseq", "m:0-1023"),
-    ("sequential-from-5000", 1, "mseq", "m:5000-6023"),
-    ("reads-of-64", 1, "none", "rx64:0-16383/64"),     # 256 reads
-    ("willneed-1024", 1, "none", "m:w5000-6023,5000-6023"),
-    ("mmap-random", 0, "none", f"m:{RANDOM}"),
-    ("read-random", 0, "none", f"r:{RANDOM}"),
-)
-# 32 streams of 32 touches each, half a MiB apart: with large windows more than fits.
-SHORT = ("mmap-32-streams-short", 32, "none", f"m:i{'/'.join(str(512 * n) for n in range(32))}x32")
+ALL = {pattern.name: pattern for pattern in patterns.PATTERNS}
+SHORT = [name for name, pattern in ALL.items() if pattern.free_pages]
+PLAIN = [name for name in ALL if name not in SHORT]
+QUICK = ["mmap-from-0", "mmap-from-1000", "read-from-1000", "mmap-two", "read-four", "mmap-backward", "read-backward",
+         "mmap-stride-100", "mmap-sequential-from-1000", "oversized-reads", "mmap-random", "read-random"]
+PLOTTED = ["mmap-from-0", "read-from-1000", "read-backward", "read-four", "mmap-stride-17", "mmap-random",
+           "mmap-sequential-from-1000", "thrash-mmap"]
 
-GENERATE = ("R=$(awk 'BEGIN { srand(7); for (i = 0; i < 1024; i++) "
-            "printf \"%s%d\", i ? \",\" : \"\", int(rand() * 16384) }')\n")
 FILL = (f"fresh; free=$(awk '/^nr_free_pages/ {{ print $2 }}' /proc/vmstat); "
         f"dd if=/dev/zero of=/tmp/fill bs=4k count=$((free - {FREE_PAGES})) 2>/dev/null\n")
 
 
-def script(policy, windows, patterns):
-    runs = "; ".join(f"run {name} {advice} {pattern.replace(RANDOM, '$R')}" for name, _, advice, pattern in patterns)
-    return (f"{GENERATE}run() {{ fresh; mark pattern=$1 policy={policy} window=$W; mplay --advice $2 $3 {FILE}; }}\n"
-            f"knob readahead {policy}; for W in {' '.join(map(str, windows))}; do window $W; {runs}; done")
+def script(policy, windows, names):
+    return (f"knob readahead {policy}; for W in {' '.join(map(str, windows))}; do window $W; "
+            "while read name advice around file words; do "
+            f"case ' {' '.join(names)} ' in *\" $name \"*) fresh; mark pattern=$name policy={policy} window=$W; "
+            f"mplay --advice $advice --map-around $around $words $file;; esac; done <{TABLE}; done")
 
 
 def boots(quick):
     if quick:
-        return [Boot(f"readahead-{policy}", script(policy, QUICK_WINDOWS, PATTERNS), shift=3, disk=DISK)
+        return [Boot(f"readahead-{policy}", script(policy, QUICK_WINDOWS, QUICK), shift=3, disk=DISK)
                 for policy in POLICIES[1:]]
     plans = []
     for policy in POLICIES:
         windows = WINDOWS if policy != "none" else (128,)
-        for part in range(0, len(windows), 4):
-            plans.append(Boot(f"readahead-{policy}-{windows[part]}", script(policy, windows[part:part + 4], PATTERNS),
-                              shift=3, disk=DISK))
-        plans.append(Boot(f"short-{policy}", FILL + script(policy, [w for w in windows if w >= 32], [SHORT]), mem_mib=108,
+        plans += [Boot(f"readahead-{policy}-{windows[part]}", script(policy, windows[part:part + 3], PLAIN), shift=3,
+                       disk=DISK) for part in range(0, len(windows), 3)]
+        plans.append(Boot(f"short-{policy}", FILL + script(policy, [w for w in windows if w in SHORT_WINDOWS], SHORT), mem_mib=128,
                           shift=3, disk=DISK))
     return plans
 
@@ -72,31 +57,28 @@ def row_of(labels, numbers):
 
 
 COLUMNS = [
-    Column("pattern", "pattern"), Column("window", "read_ahead_kb", whole), Column("policy", "readahead"),
+    Column("pattern", "order"), Column("window", "read_ahead_kb", whole), Column("policy", "readahead"),
     Column("touched", "touched", whole), Column("requests", "requests", whole), Column("pages", "pages read", whole),
     Column("unused", "never used", whole), Column("waits", "waits", whole), Column("metadata", "metadata", whole),
     Column("total_us", "time", seconds),
 ]
 AGAINST = [
-    Column("pattern", "pattern"), Column("streams", "streams", whole),
+    Column("pattern", "order"), Column("window", "read_ahead_kb", whole), Column("streams", "streams", whole),
     Column("ondemand_requests", "requests: ondemand", whole), Column("stream_requests", "stream", whole),
     Column("ondemand_waits", "waits: ondemand", whole), Column("stream_waits", "stream", whole),
     Column("ondemand_unused", "never used: ondemand", whole), Column("stream_unused", "stream", whole),
     Column("time_percent", "time of stream in % of ondemand", percent),
 ]
-PLOTTED = ("mmap-from-0", "read-from-5000", "read-backward", "read-2-streams", "mmap-every-16th", "mmap-random",
-           "sequential-from-5000", SHORT[0])
-
-
 def against(rows):
-    """`stream` beside `ondemand` with the window that is the default."""
+    """`stream` beside `ondemand`, each order with the window that belongs to it."""
     table = []
-    for name, streams, _, _ in (*PATTERNS, SHORT):
-        both = [next((row for row in rows if (row["pattern"], row["policy"], row["window"]) == (name, policy, 128)), None)
-                for policy in ("ondemand", "stream")]
+    for pattern in patterns.PATTERNS:
+        both = [next((row for row in rows if (row["pattern"], row["policy"], row["window"]) ==
+                      (pattern.name, policy, pattern.readahead_kb)), None) for policy in ("ondemand", "stream")]
         if None in both:
             continue
-        row = {"pattern": name, "streams": streams, "time_percent": 100 * both[1]["total_us"] / both[0]["total_us"]}
+        row = {"pattern": pattern.name, "window": pattern.readahead_kb, "streams": pattern.streams,
+               "time_percent": 100 * both[1]["total_us"] / both[0]["total_us"]}
         for policy, values in zip(("ondemand", "stream"), both):
             row |= {f"{policy}_{key}": values[key] for key in ("requests", "waits", "unused")}
         table.append(row)
@@ -116,16 +98,23 @@ def plots_of(rows):
 
 
 def section(plan, results, quick):
-    order = [name for name, *_ in (*PATTERNS, SHORT)]
+    order = list(ALL)
     rows = [row_of(*record) for boot in plan for record in results[boot.name]]
     rows.sort(key=lambda row: (order.index(row["pattern"]), row["window"], POLICIES.index(row["policy"])))
-    text = """
-Each pattern on a file of 16,384 pages, 1,024 touches or reads of one page (`mmap-every-100th`: 164 touches; `reads-of-64`: 256
-reads of 64 pages). Requests and pages are those of file data; a page never used was read beyond what was wanted, and
-nobody touched it until the file was unmapped or the page was dropped; waits are those of faults and of `read`. In the
-last pattern 32 streams take turns with 2,048 pages of memory free: windows that are too large are dropped before they
-are used. `none` reads one page whatever the window is, so it stands with 128 KiB only.
+    beside = against(rows)
+    within = [row for row in beside if all(row[f"stream_{key}"] <= row[f"ondemand_{key}"] + 2 * row["streams"]
+                                           for key in ("requests", "waits"))]
+    fewer = [row for row in beside if all(row[f"stream_{key}"] < row[f"ondemand_{key}"] for key in ("requests", "waits"))]
+    text = f"""
+The orders of `tools/patterns.py`, most of about 1,000 touches or reads, on a file of 16,384 pages. Requests and pages are
+those of file data; a page never used was read beyond what was wanted, and nobody touched it until the file was unmapped
+or the page was dropped; waits are those of faults and of `read`. The orders that begin with `thrash` have {FREE_PAGES} pages of
+memory: windows that are too large are dropped before they are used. `none` reads one page whatever the window is, so it
+stands with 128 KiB only.
+
+`stream` against `ondemand`: in {len(within)} of {len(beside)} orders at most two requests and two waits more for each stream
+(a random order counts as many streams as touches); in {len(fewer)} fewer of both.
 """
-    return Section("Readahead: patterns, policies and windows", text, plan, [
-        Table("readahead-stream", "stream against ondemand, window 128 KiB", AGAINST, against(rows)),
+    return Section("Readahead: orders, policies and windows", text, plan, [
+        Table("readahead-stream", "stream against ondemand", AGAINST, beside),
         Table("readahead", "Every run", COLUMNS, rows)], plots_of(rows))
