@@ -137,6 +137,7 @@ static int console_wait_input(struct uart *uart)
     int error = 0;
 
     wait_begin(&uart->rx_data, &waiter, "console input", 0, 0);
+    wait_may_last(&waiter);
     while (!error && ring_used(&uart->rx) == 0)
         error = wait_sleep_killable(&waiter, 0);
     wait_end(&uart->rx_data, &waiter);

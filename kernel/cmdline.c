@@ -4,6 +4,7 @@
 #include "kernel/cmdline.h"
 
 #include "kernel/log/log.h"
+#include "kernel/sched/hung.h"
 #include "lib/errno.h"
 #include "lib/parse.h"
 #include "lib/string.h"
@@ -12,7 +13,8 @@
 #define WORDS_BYTES 8192
 #define KNOBS_MAX   16
 
-struct cmdline cmdline = {.max_cpus = ~0ul, .loglevel = LOG_INFO, .read_ahead_kb = ~0ul};
+struct cmdline cmdline = {.max_cpus = ~0ul, .loglevel = LOG_INFO, .read_ahead_kb = ~0ul,
+                          .hung_task_timeout_secs = HUNG_TASK_TIMEOUT_DEFAULT_SECS};
 
 static char storage[WORDS_BYTES];
 static size_t storage_used;
@@ -45,6 +47,7 @@ static const struct option options[] = {
     {"gate.bandwidth=", .number = &cmdline.gate_bandwidth},
     {"read_ahead_kb=", .number = &cmdline.read_ahead_kb},
     {"hugepages=", .number = &cmdline.hugepages},
+    {"kernel.hung_task_timeout_secs=", .number = &cmdline.hung_task_timeout_secs},
 };
 
 /* Numbers are read when the word is used, after the log works: a bad one is reported, and the default stays. */

@@ -26,6 +26,7 @@ struct cmdline {
     u64 gate_latency_ns, gate_per_request_ns, gate_bandwidth;
     u64 read_ahead_kb; /* ~0: not given */
     u64 hugepages;     /* pages of 2 MiB put aside at boot */
+    u64 hung_task_timeout_secs; /* 0: nobody looks */
 };
 
 /*

@@ -17,6 +17,7 @@
 #include "kernel/first_program.h"
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
+#include "kernel/sched/hung.h"
 #include "kernel/sched/sync_point.h"
 #include "kernel/sched/task.h"
 #include "kernel/syscall/syscall.h"
@@ -68,6 +69,9 @@ static void tasks_init(void)
     cpus_start(cmdline.max_cpus);
     grace_init();
     sync_points_set_seed(cmdline.sync_seed);
+    /* Time that counts instructions jumps where nothing runs: a wait may be long in no time. */
+    if (!cmdline.icount && hung_task_set_timeout_secs(cmdline.hung_task_timeout_secs))
+        log_warn("kernel.hung_task_timeout_secs is too large; ignored");
 }
 
 static void create_ramdisk(const struct boot_module *module)
@@ -93,6 +97,7 @@ static void set_up_disk(const char *name)
 static void disks_init(const struct boot_info *boot)
 {
     static const char *const names[] = {"vda", "vdb", "ram0"};
+    block_report_init();
     pci_init();
     virtio_blk_init();
     if (boot->n_modules > 0)

@@ -20,6 +20,7 @@ void mm_rooms_init(void)
 {
     mm_cache = slab_cache_create("mm", sizeof(struct mm), 0);
     vma_edit_rooms_init();
+    mm_report_init();
 }
 
 struct mm *mm_create(void)

@@ -102,12 +102,24 @@ void page_lock_give_to_io(struct page *page)
     lockorder_release(class_of(page), page);
 }
 
+static void print_holder(const void *object, void (*line)(const char *fmt, ...))
+{
+    const struct page *page = object;
+
+    if (task_print_holders(page, line))
+        return;
+    line("the page is %s%s%s, frame %lu", page_is_locked(page) ? "locked by its read" : "unlocked",
+         page_is_uptodate(page) ? ", up to date" : "", page->mapcount ? ", mapped" : "",
+         page_pfn(page));
+}
+
 /* Queues the caller for the page and announces it. */
 static void begin_wait(struct page *page, struct waiter *w, bool wants_handoff)
 {
     struct wait_queue *queue = queue_of(page);
     struct page_cache *cache = READ_ONCE(page->cache);
     wait_begin(queue, w, "page %lu of inode %lu", page->index, cache ? cache->ino : 0);
+    wait_on(w, page, print_holder);
     /* Under the queue's lock, so that an unlock that empties the flag and this announcement do not cross. */
     bool irqs = spin_lock_irq(&queue->lock);
     w->key = page;

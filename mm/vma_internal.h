@@ -83,6 +83,8 @@ bool vma_is_continued(const struct vma *below, const struct vma *above);
 /* Takes a VMA off its file's list; it maps nothing any more. */
 void vma_unlink_mapping(struct vma *vma);
 
+/* mm/report.c: a section of reports. */
+void mm_report_init(void);
 void vma_edit_rooms_init(void);
 extern const struct range_tree_ops vma_tree_ops;
 

@@ -5,8 +5,10 @@
  * registry_lock; a device found in it stays.
  */
 #include "drivers/block/block.h"
+#include "drivers/block/gate.h"
 #include "drivers/block/queue.h"
 #include "kernel/log/log.h"
+#include "kernel/log/report.h"
 #include "lib/errno.h"
 #include "lib/string.h"
 #include "mm/core/slab.h"
@@ -147,6 +149,40 @@ void block_for_each(void (*fn)(struct block_device *device, void *ctx), void *ct
     list_for_each (device, &registry, all_link)
         fn(device, ctx);
     spin_unlock_irq(&registry_lock, irqs_on);
+}
+
+/* ---- For reports ---- */
+
+static void print_disks(const struct report *r, report_line line)
+{
+    struct block_device *device;
+    bool is_idle = true;
+    bool irqs_on = irq_save_disable();
+
+    (void)r;
+    if (spin_trylock(&registry_lock)) {
+        list_for_each (device, &registry, all_link) {
+            u32 n = READ_ONCE(device->stats.in_flight);
+            u32 n_held = gate_held_now(device);
+
+            if (n > 0)
+                line("%s has %u request%s under way, %u of them held by its gate", device->name, n,
+                     n == 1 ? "" : "s", n_held);
+            is_idle &= n == 0;
+        }
+        spin_unlock(&registry_lock);
+        if (is_idle)
+            line("no disk has a request under way");
+    }
+    irq_restore(irqs_on);
+}
+
+static struct report_section disks_section = {
+    REPORT_HELD, REPORT_OF_PANICS | REPORT_KIND_BIT(REPORT_HUNG_TASK), print_disks, NULL};
+
+void block_report_init(void)
+{
+    report_add_section(&disks_section);
 }
 
 /* ---- Statistics ---- */

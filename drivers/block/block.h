@@ -190,6 +190,8 @@ struct block_device *block_device_find_dev(u32 dev);
 /* In order of registration, under the registry's lock: fn must not sleep. */
 void block_for_each(void (*fn)(struct block_device *device, void *ctx), void *ctx);
 
+void block_report_init(void); /* requests under way, in reports; at boot */
+
 /* By drivers: the device is done with the request. Any context, no lock held. */
 void block_request_done(struct block_request *request, int error);
 

@@ -369,6 +369,13 @@ void gate_open(struct block_device *device)
     gate_release_all(device);
 }
 
+unsigned gate_held_now(const struct block_device *device)
+{
+    const struct gate *gate = READ_ONCE(device->gate);
+
+    return gate ? READ_ONCE(gate->n_held) : 0;
+}
+
 unsigned gate_held(struct block_device *device)
 {
     struct gate *gate = atomic_load(&device->gate);
@@ -381,8 +388,8 @@ void gate_wait_held(struct block_device *device, unsigned at_least)
     struct gate *gate = gate_get(device);
 
     ASSERT(gate);
-    WAIT_FOR(&gate->held_queue, gate_held(device) >= at_least,
-             "%lu requests held in the gate of device %lx", at_least, device->dev);
+    WAIT_HOWEVER_LONG_FOR(&gate->held_queue, gate_held(device) >= at_least,
+                          "%lu requests held in the gate of device %lx", at_least, device->dev);
 }
 
 int gate_wait_held_killable(struct block_device *device, unsigned at_least)

@@ -64,7 +64,9 @@ struct gate_rule {
 /* The rule number `index` (0 = oldest). => whether there is one */
 bool gate_rule_get(struct block_device *device, unsigned index, struct gate_rule *out);
 
-unsigned gate_held(struct block_device *device);                     /* requests held now */
+unsigned
+gate_held_now(const struct block_device *device); /* the same without a lock, for reports */
+unsigned gate_held(struct block_device *device);  /* requests held now */
 void gate_wait_held(struct block_device *device, unsigned at_least); /* sleeps until so many are */
 /* The same for programs. => 0, -EINTR: a fatal signal, -ENOMEM */
 int gate_wait_held_killable(struct block_device *device, unsigned at_least);

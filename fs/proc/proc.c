@@ -20,6 +20,7 @@ void proc_add_system_files(struct super_block *proc, const char *cmdline)
     proc_add_machine_files(proc, cmdline);
     proc_add_memory_files(proc);
     proc_add_vm_files(proc);
+    proc_add_kernel_files(proc);
     proc_add_log_files(proc);
     proc_add_load_files(proc);
 }

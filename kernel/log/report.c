@@ -21,59 +21,51 @@ static const char *const part_titles[REPORT_PARTS] = {
 
 static const struct {
     const char *title;
-    const char *advice[3];
+    const char *advice[4];
 } kinds[REPORT_KINDS] = {
-    [REPORT_PANIC] = {"KERNEL PANIC",
-                      {"Read the condition at the place named first under \"how we got here\": it "
-                       "was false.",
-                       "make gdb PROG=\"...\", a breakpoint there, then bt and fl tasks: "
-                       "docs/gdb.md"}},
+    [REPORT_PANIC] =
+        {"KERNEL PANIC",
+         {"Read the code named first under \"how we got here\": what it asks for did not hold.",
+          "make gdb PROG=\"...\", a breakpoint there, then bt and fl tasks: docs/gdb.md"}},
     [REPORT_NULL_POINTER] =
         {"KERNEL OOPS",
-         {"A pointer was NULL, and the address is the offset of the field that was wanted: look "
-          "for it in the structure",
-          "that the function works on (gdb: ptype /o struct NAME).",
-          "The register that is 0, or nearly, was the pointer: who should have set it, and was it "
-          "checked?"}},
+         {"A pointer was NULL, and the address is the offset of the field that was wanted: find it",
+          "in the structure that the function works on (gdb: ptype /o struct NAME).",
+          "The register that is 0, or nearly, was the pointer: who should have set or checked "
+          "it?"}},
     [REPORT_BAD_POINTER] =
         {"KERNEL OOPS",
-         {"Compare the address with the registers: the one nearest to it held the pointer. Was it "
-          "ever set? Is the object freed?",
-          "An address of a program must go through mm/user_memory.h; fl pte ADDR in gdb shows "
-          "what is there."}},
+         {"Compare the address with the registers: the one nearest to it held the pointer.",
+          "Was it ever set? Is its object freed? gdb: fl pte ADDR shows what is mapped there.",
+          "Memory of a program must be touched by mm/user_memory.h."}},
     [REPORT_EXCEPTION] =
         {"KERNEL OOPS",
-         {"A general protection fault is mostly an address that no pointer can have: look for one "
-          "among the registers.",
-          "6b6b6b6b... is the poison of freed memory: something was used after it was freed."}},
+         {"A general protection fault is mostly an address that no pointer can have: look for one",
+          "among the registers. 6b6b6b6b... is the poison of freed memory: used after the free."}},
     [REPORT_STACK_OVERFLOW] =
         {"KERNEL STACK OVERFLOW",
-         {"A function that comes many times calls itself: what should have ended it? One that "
-          "comes once may have a large array.",
-          "Large or many things belong into memory of their own: kmalloc() in mm/core/slab.h."}},
+         {"A function that comes many times calls itself: what should have ended that?",
+          "One that comes once may have a large array: kmalloc() in mm/core/slab.h."}},
     [REPORT_LOCK_ORDER] =
         {"LOCK ORDER INVERTED",
-         {"Two tasks that go these two ways at once wait for each other for ever. One of them has "
-          "to take its locks the other way round,",
-          "or let the first one go before it takes the second.",
+         {"Two tasks that go these two ways at once wait for each other for ever. One of the ways",
+          "must take its locks in the other order, or let one go before it takes the next.",
           "The documented order, outer to inner, is the tree in docs/locking.md."}},
     [REPORT_LOCK_RULE] =
         {"LOCK RULE BROKEN",
-         {"docs/locking.md, \"The checker\", has the rules; the second place above is what this "
-          "one clashes with.",
-          "A lock that an interrupt takes needs spin_lock_irq() everywhere; nobody sleeps with a "
-          "spinlock held."}},
+         {"docs/locking.md, \"The checker\", has the rules. What this place clashes with stands",
+          "under \"what\". A lock that an interrupt takes needs spin_lock_irq() everywhere; nobody",
+          "sleeps with a spinlock held."}},
     [REPORT_FREED_MEMORY] =
         {"MEMORY MISUSE",
-         {"Who freed it stands above: who else had a pointer to it then, and why had it no "
-          "reference of its own?",
-          "gdb: watch the bytes named above, then continue; or make replay and fl who-wrote "
-          "ADDR."}},
+         {"Who freed it stands above: who else had a pointer then, and why no reference of its "
+          "own?",
+          "gdb: watch the bytes named above, then continue; or make replay, fl who-wrote ADDR."}},
     [REPORT_FATAL_SIGNAL] = {"PROGRAM ENDED", {NULL}}, /* by signal: kernel/task/fatal_report.c */
     [REPORT_HUNG_TASK] =
         {"TASK HANGS",
-         {"make gdb-attach, then fl bt PID (where it waits), fl locks (who holds what) and fl "
-          "disk (requests under way).",
+         {"make gdb-attach, then fl bt PID (where it waits), fl locks (who holds what) and",
+          "fl disk (requests under way). If its holder waits too, follow the chain.",
           "A gate that holds requests looks like this, too: docs/block.md"}},
 };
 
@@ -157,6 +149,13 @@ static void print_where(const struct report *r)
 {
     u64 now = clock_ns();
     char text[SYMBOL_TEXT_BYTES];
+
+    if (r->kind == REPORT_HUNG_TASK) {
+        r->line("asleep at %#018lx (%s), seen %lu.%06lu s after boot", r->frame->rip,
+                symbol_format(r->frame->rip, text), now / NS_PER_SECOND,
+                now % NS_PER_SECOND / NS_PER_MICROSECOND);
+        return;
+    }
 
     r->line("at %#018lx (%s), CPU %u of %u, %lu.%06lu s after boot", r->frame->rip,
             symbol_format(r->frame->rip, text), cpu_index(), cpu_count(), now / NS_PER_SECOND,

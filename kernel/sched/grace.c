@@ -75,6 +75,7 @@ static void wait_for_work(void)
     struct waiter w;
 
     wait_begin(&thread_queue, &w, "something to free", 0, 0);
+    wait_may_last(&w);
     while (!atomic_load(&has_work))
         wait_sleep(&w);
     u64 gather_until = clock_ns() + GATHER_NS;

@@ -15,6 +15,14 @@ void mutex_init(struct mutex *m, struct lock_class *class)
     m->class = class;
 }
 
+static void print_owner(const void *object, void (*line)(const char *fmt, ...))
+{
+    const struct task *owner = READ_ONCE(((const struct mutex *)object)->owner);
+
+    if (!task_print_holders(object, line) && owner)
+        line("held by %u \"%s\"", owner->pid, owner->name);
+}
+
 void mutex_lock(struct mutex *m)
 {
     struct task *me = task_current();
@@ -25,10 +33,12 @@ void mutex_lock(struct mutex *m)
     bool irqs = spin_lock_irq(&m->queue.lock);
     bool must_wait = m->owner != NULL;
 
-    if (must_wait)
+    if (must_wait) {
         wait_enqueue_locked(&m->queue, &w, NULL, "mutex %s", (u64)m->class->name, 0);
-    else
+        wait_on(&w, m, print_owner);
+    } else {
         m->owner = me;
+    }
     spin_unlock_irq(&m->queue.lock, irqs);
     if (must_wait)
         wait_until_granted(&w);

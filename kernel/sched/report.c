@@ -25,7 +25,7 @@ static const char *state_name(const struct task *task)
 }
 
 /* The reason is a format for the two arguments; read once, since the task may wake up meanwhile. */
-static void format_reason(const struct task *task, char *text, size_t size)
+void task_format_wait(const struct task *task, char *text, size_t size)
 {
     const char *reason = READ_ONCE(task->wait_reason);
 
@@ -42,7 +42,7 @@ static void print_wait(struct task *task, void *ctx)
 
     if (READ_ONCE(task->state) != TASK_SLEEPING)
         return;
-    format_reason(task, reason, sizeof(reason));
+    task_format_wait(task, reason, sizeof(reason));
     line("%u %s waits for %s, for %lu us (CPU %u%s)", task->pid, task->name, reason,
          (clock_ns() - task->wait_since_ns) / NS_PER_US, task->cpu,
          task->kill_pending ? ", killed" : "");
@@ -135,6 +135,42 @@ static void print_held_locks(const struct report *r, report_line line)
         line("nothing");
 }
 
+struct holders {
+    const void *lock;
+    report_line line;
+    unsigned n;
+};
+
+static void print_if_holder(struct task *task, void *ctx)
+{
+    struct holders *holders = ctx;
+
+    if (!lockorder_list_has(&task->held, holders->lock))
+        return;
+    holders->line("held by %u \"%s\", %s:", task->pid, task->name, state_name(task));
+    lockorder_print(&task->held, holders->line);
+    holders->n++;
+}
+
+unsigned task_print_holders(const void *lock, report_line line)
+{
+    struct holders holders = {lock, line, 0};
+
+    task_for_each_unlocked(print_if_holder, &holders);
+    return holders.n;
+}
+
+static void print_wanted(const struct report *r, report_line line)
+{
+    wait_holder_fn holder = READ_ONCE(r->task->wait_holder);
+
+    line("what it waits for:");
+    if (holder)
+        holder(r->task->wait_object, line);
+    else
+        line("nobody knows who will end that");
+}
+
 static void print_waits(const struct report *r, report_line line)
 {
     (void)r;
@@ -146,6 +182,7 @@ static struct report_section sections[] = {
     {REPORT_WHOSE, REPORT_OF_ALL, print_task, NULL},
     {REPORT_WHOSE, REPORT_OF_PANICS, print_other_cpus, NULL},
     {REPORT_HELD, REPORT_OF_ALL, print_held_locks, NULL},
+    {REPORT_HELD, REPORT_KIND_BIT(REPORT_HUNG_TASK), print_wanted, NULL},
     {REPORT_HELD, REPORT_OF_PANICS, print_waits, NULL},
 };
 

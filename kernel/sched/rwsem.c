@@ -89,6 +89,19 @@ static void let_in_locked(struct rwsem *s)
         atomic_and(&s->state, ~WAITERS);
 }
 
+static void print_holders(const void *object, void (*line)(const char *fmt, ...))
+{
+    const struct rwsem *s = object;
+    const struct task *writer = READ_ONCE(s->writer);
+
+    if (task_print_holders(s, line))
+        return;
+    if (writer)
+        line("held by %u \"%s\", exclusive", writer->pid, writer->name);
+    else
+        line("held shared, %lu times; a release build does not know by whom", rwsem_readers(s));
+}
+
 /* Takes the lock, or queues. => whether it is taken */
 static bool take_or_queue_locked(struct rwsem *s, struct waiter *w, bool is_writer)
 {
@@ -99,6 +112,7 @@ static bool take_or_queue_locked(struct rwsem *s, struct waiter *w, bool is_writ
         s->waiting_writers += is_writer;
         wait_enqueue_locked(&s->queue, w, is_writer ? &writer_kind : &reader_kind,
                             is_writer ? "%s writer" : "%s reader", (u64)s->name, 0);
+        wait_on(w, s, print_holders);
         return false;
     }
     if (is_writer) {

@@ -99,6 +99,19 @@ void task_for_each(void (*fn)(struct task *task, void *ctx), void *ctx)
     spin_unlock(&list_lock);
 }
 
+bool task_for_each_if_free(void (*fn)(struct task *task, void *ctx), void *ctx)
+{
+    bool irqs = irq_save_disable();
+    bool is_free = spin_trylock(&list_lock);
+
+    if (is_free) {
+        task_for_each_unlocked(fn, ctx);
+        spin_unlock(&list_lock);
+    }
+    irq_restore(irqs);
+    return is_free;
+}
+
 /* ---- Beginning ----------------------------------------------------------------------------- */
 
 static void task_init(struct task *task)
@@ -220,6 +233,7 @@ int task_join(struct task *task)
     struct waiter w;
 
     wait_begin_key(&exit_queue, &w, task, false, "the end of task %lu", task->pid, 0);
+    wait_may_last(&w);
     while (!atomic_load(&task->has_exited))
         wait_sleep(&w);
     wait_end(&exit_queue, &w);

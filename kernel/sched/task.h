@@ -46,6 +46,9 @@ struct task_fault_counters {
     u64 shown_pgfault, shown_pgmajfault;
 };
 
+/* Says who holds a lock or page that somebody waits for, without any lock of its own: what it reads may change. */
+typedef void (*wait_holder_fn)(const void *object, void (*line)(const char *fmt, ...));
+
 struct task {
     u32 pid;   /* thread id; unique */
     u32 state; /* enum task_state; guarded by run_lock */
@@ -82,6 +85,11 @@ struct task {
     const char *wait_reason; /* printf format of what it waits for (two u64), NULL when running */
     u64 wait_args[2];
     u64 wait_since_ns;
+    bool wait_may_last; /* nobody is to be worried however long it takes (hung.h) */
+    u64 hung_since_ns;  /* wait_since_ns of the last wait that was reported; hung.c only */
+    /* What it waits for and who can say who has it (NULL: nobody can); written while awake. */
+    const void *wait_object;
+    wait_holder_fn wait_holder;
 
     u64 user_ns, system_ns; /* time used; updated at every switch and at entry/exit of the kernel */
     u64 time_stamp_ns;      /* when the current stretch began */
@@ -145,6 +153,12 @@ static inline bool task_signal_is_pending(const struct task *task)
 }
 void task_for_each(void (*fn)(struct task *task, void *ctx),
                    void *ctx); /* under the list lock: fn must not sleep */
+/* The same if the lock is free at once, also from interrupts. => whether it was */
+bool task_for_each_if_free(void (*fn)(struct task *task, void *ctx), void *ctx);
+/* What a sleeping task waits for, in words. Any context. */
+void task_format_wait(const struct task *task, char *text, size_t size);
+/* One line for each task that holds the lock at this address, by the lock checker's lists (debug builds). => how many */
+unsigned task_print_holders(const void *lock, void (*line)(const char *fmt, ...));
 /* Set by kernel/task: numbers that no new task may get although no task has them (a zombie's, a group's). May take spinlocks. */
 void task_set_pid_filter(bool (*is_used)(u32 pid));
 struct task *task_find(u32 pid); /* => with a reference, or NULL */

@@ -56,6 +56,9 @@ static void sleep_with_reason(struct waiter *w)
 
     me->wait_args[0] = w->args[0];
     me->wait_args[1] = w->args[1];
+    me->wait_may_last = w->may_last;
+    me->wait_object = w->object;
+    me->wait_holder = w->holder;
     WRITE_ONCE(me->wait_reason, w->reason);
     sched_sleep();
     WRITE_ONCE(me->wait_reason, NULL);
@@ -122,11 +125,13 @@ static int sleep_unless(struct waiter *w, u64 deadline_ns, end_early_fn must_end
 
 int wait_sleep_killable(struct waiter *w, u64 deadline_ns)
 {
+    w->may_last |= deadline_ns != 0;
     return sleep_unless(w, deadline_ns, task_kill_is_pending);
 }
 
 int wait_sleep_interruptible(struct waiter *w, u64 deadline_ns)
 {
+    w->may_last = true;
     return sleep_unless(w, deadline_ns, task_signal_is_pending);
 }
 
@@ -283,6 +288,7 @@ static int sleep_by_clock(u64 deadline_ns, end_early_fn must_end)
 
     timer_init(&alarm.timer, wake_by_timer);
     wait_begin(&nobody_wakes, &w, "the clock to reach %lu ns", deadline_ns, 0);
+    wait_may_last(&w);
     while (!error && clock_ns() < deadline_ns) {
         timer_arm(&alarm.timer, deadline_ns);
         error = sleep_unless(&w, 0, must_end);

@@ -40,6 +40,9 @@ struct waiter {
     bool wants_handoff;
     const char *reason;
     u64 args[2];
+    bool may_last;      /* wait_may_last() */
+    const void *object; /* wait_on() */
+    wait_holder_fn holder;
 };
 
 void wait_queue_init(struct wait_queue *queue);
@@ -54,6 +57,17 @@ void wait_begin(struct wait_queue *queue, struct waiter *w, const char *reason, 
  */
 void wait_begin_key(struct wait_queue *queue, struct waiter *w, const void *key, bool wants_handoff,
                     const char *reason, u64 a, u64 b);
+/* After wait_begin: this wait is for the world, and no reason to worry however long it takes (kernel/sched/hung.h). */
+static inline void wait_may_last(struct waiter *w)
+{
+    w->may_last = true;
+}
+/* After wait_begin: what is waited for, and who can say who holds it, for reports. */
+static inline void wait_on(struct waiter *w, const void *object, wait_holder_fn holder)
+{
+    w->object = object;
+    w->holder = holder;
+}
 void wait_sleep(struct waiter *w);
 /*
  * => 0 (test the condition), -EINTR if a fatal signal is pending, -ETIMEDOUT once clock_ns() has
@@ -99,6 +113,17 @@ MUST_CHECK int wait_until_granted_killable(struct waiter *w);
         while (!(condition))                                \
             wait_sleep(&w_);                                \
         wait_end(queue, &w_);                               \
+    } while (0)
+
+/* The same for waits that may last: wait_may_last(). */
+#define WAIT_HOWEVER_LONG_FOR(queue, condition, reason, a, b) \
+    do {                                                      \
+        struct waiter w_;                                     \
+        wait_begin(queue, &w_, reason, (u64)(a), (u64)(b));   \
+        wait_may_last(&w_);                                   \
+        while (!(condition))                                  \
+            wait_sleep(&w_);                                  \
+        wait_end(queue, &w_);                                 \
     } while (0)
 
 /* Sleeps until clock_ns() >= deadline. => 0, or -EINTR with a fatal signal pending (killable only)

@@ -404,15 +404,20 @@ void lockorder_user_return(void)
               0);
 }
 
-bool lockorder_is_held(const void *lock)
+bool lockorder_list_has(const struct lock_held_list *list, const void *lock)
 {
-    const struct lock_held_list *list = current_list();
+    u32 n = MIN(READ_ONCE(list->n), (u32)LOCKORDER_MAX_HELD);
 
-    for (u32 i = 0; i < list->n; i++) {
-        if (list->held[i].lock == lock)
+    for (u32 i = 0; i < n; i++) {
+        if (READ_ONCE(list->held[i].lock) == lock)
             return true;
     }
     return false;
+}
+
+bool lockorder_is_held(const void *lock)
+{
+    return lockorder_list_has(current_list(), lock);
 }
 
 /* ---- The report of an inversion: the ways, and who is right ----------------------------------- */

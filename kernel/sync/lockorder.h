@@ -67,6 +67,8 @@ static inline u32 lockorder_held_count(const struct lock_held_list *list)
 {
     return list->n;
 }
+/* Of any task, without its consent: the list may change. */
+bool lockorder_list_has(const struct lock_held_list *list, const void *lock);
 /* `inner` was taken with `outer` held, against an earlier order: which of the two docs/locking.md has. */
 void lockorder_print_documented(const struct lock_class *outer, const struct lock_class *inner,
                                 void (*line)(const char *fmt, ...));
@@ -118,6 +120,11 @@ static inline u32 lockorder_held_count(const struct lock_held_list *list)
 {
     (void)list;
     return 0;
+}
+static inline bool lockorder_list_has(const struct lock_held_list *list, const void *lock)
+{
+    (void)list, (void)lock;
+    return false;
 }
 static inline void lockorder_expect_violation(void)
 {

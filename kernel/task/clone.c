@@ -205,6 +205,7 @@ static void wait_for_vfork(struct process *child)
 {
     struct waiter w;
     wait_begin(&child->vfork_done, &w, "vfork child %lu to exec or end", child->pid, 0);
+    wait_may_last(&w);
     while (READ_ONCE(child->is_vfork_child) && wait_sleep_killable(&w, 0) == 0)
         ;
     wait_end(&child->vfork_done, &w);

@@ -25,21 +25,15 @@ static const struct signal_words {
     const char *name, *advice;
 } signal_words[] = {
     {SIGILL, "SIGILL",
-     "The CPU does not know the instruction: a jump to where no code is, or "
-     "__builtin_trap()."},
+     "No instruction of this CPU: a jump to where no code is, or __builtin_trap()."},
     {SIGTRAP, "SIGTRAP", "A breakpoint instruction, and no debugger."},
-    {SIGABRT, "SIGABRT",
-     "The program called abort(), perhaps by assert(): who called that stands "
-     "above, and why on its stderr."},
+    {SIGABRT, "SIGABRT", "abort() was called, perhaps by assert(): its stderr may say why."},
     {SIGBUS, "SIGBUS",
-     "A mapping may reach further than its file; who made the file shorter, or "
-     "mapped too much? fstat() tells the size."},
+     "Is the mapping longer than its file, or the file shorter by now? fstat() tells."},
     {SIGFPE, "SIGFPE",
-     "A division by zero, or of the smallest number by -1: compare the registers "
-     "with the instruction."},
+     "A division by zero, or of the smallest number by -1: look at the registers."},
     {SIGSEGV, "SIGSEGV",
-     "Compare the address with the registers: the one nearest to it was the "
-     "pointer. /proc/PID/maps shows what is mapped."},
+     "Compare the address with the registers: the one nearest to it was the pointer."},
     {SIGSYS, "SIGSYS", "A system call that is not allowed."},
 };
 

@@ -100,6 +100,7 @@ static void stop_here(struct signal_process *shared)
             tell_stopped(shared);
         wait_begin(&shared->continued, &w, "SIGCONT (stopped by signal %lu)", shared->stop_signal,
                    0);
+        wait_may_last(&w);
         while (!error && READ_ONCE(shared->stop_signal) && !all_have_stopped(shared))
             error = wait_sleep_killable(&w, 0);
         wait_end(&shared->continued, &w);

@@ -14,6 +14,9 @@ KERNEL = os.path.join(harness.BUILD, "debug", "faultline.elf")
 
 
 def boot_crime(name, smp=2):
+    if name in ("debug", "release"):
+        return harness.boot("/tests/hangs", "/data/medium.bin", "vda", smp=2, timeout=60,
+                            options=[f"--{name}"])
     if name == "programs":
         return harness.boot("/tests/dying", *DEATHS, timeout=60)
     return harness.boot(None, smp=smp, options=["--debug", f"--ktest=panic/{name}"], timeout=60)
@@ -228,7 +231,6 @@ def test_memory_read_after_it_was_freed(case, boots, kernel_symbols):
     report = one_report(boots[case], "KERNEL OOPS")
     check_at(report, kernel_symbols, "follows_a_freed_pointer")
     assert re.search(r"r\w+ is 0x6b6b6b6b6b6b6b6b: no address", report.text("what"))
-    assert "6b6b6b6b" in report.text("what to try")
     way = report.parts["how we got here"]
     at = way.index("which was freed on this way:")
     assert re.fullmatch(r"r\w+ points into a freed object, 0x\w+ of ticket, at offset 0", way[at - 1])
@@ -358,3 +360,67 @@ def test_a_program_jumps_nowhere(case, deaths, dying):
 def test_a_program_divides_by_zero(case, deaths, dying):
     check_program(deaths["divide"], dying, r"SIGFPE: at instruction 0x\w+: integer division by "
                   "zero, or a result too large", "divides")
+
+
+# ---- Tasks that hang ---------------------------------------------------------------------------
+
+
+def hung_reports(result):
+    """{name of the task: its report}"""
+    assert (result.status, result.out) == (0, "hangs\ngoes on\n"), result.explain()
+    reports = parse(result.log)
+    assert [report.title for report in reports] == ["TASK HANGS"] * 2, "each wait once"
+    found = {re.match(r'\d+ "(\w+)" waits for', report.parts["what"][0]).group(1): report
+             for report in reports}
+    for report in reports:
+        assert list(report.parts) == PARTS
+        waited, since, seen = (float(number) for number in re.search(
+            r", for ([\d.]+) s, since ([\d.]+) s after boot\n.*seen ([\d.]+) s",
+            report.text("what") + "\n" + report.text("where")).groups())
+        assert waited > 1 and abs(since + waited - seen) < 0.01
+        assert "fl bt PID" in report.text("what to try")
+    return found
+
+
+def check_asleep(report, name, symbols, *functions):
+    pid = re.match(r"\d+", report.parts["what"][0]).group()
+    assert re.match(rf'{pid} "{name}", a thread of a program, on CPU \d, sleeping\n',
+                    report.text("whose"))
+    assert re.search(r'process 1 "hangs", /tests/hangs, 3 threads', report.text("whose"))
+    check_at(report, symbols, "switch_to")
+    way = report.functions()
+    assert [function for function in way if function in functions] == list(functions)
+    check_way(report, symbols)
+    assert any(line.startswith("the program was at 0x") and " of /tests/hangs " in line
+               for line in report.parts["how we got here"])
+
+
+@pytest.mark.parametrize("case", ["debug", "release"])
+def test_a_task_that_waits_for_too_long(case, boots):
+    reports = hung_reports(boots[case])
+    symbols = Symbols(os.path.join(harness.BUILD, case, "faultline.elf"))
+    reader, mapper = reports["reader"], reports["mapper"]
+    assert re.search(r"waits for page 5 of inode \d+, for", reader.text("what"))
+    assert "waits for mmap_lock writer, for" in mapper.text("what")
+    check_asleep(reader, "reader", symbols, "page_wait_unlocked", "fault_user")
+    check_asleep(mapper, "mapper", symbols, "mm_mmap", "syscall_trap")
+    place = re.search(r"the program was at (0x\w+): byte (0x\w+) of", reader.text("how we got here"))
+    program = Symbols(os.path.join(harness.BUILD, "tests", "user", "hangs"))
+    assert "touch_page" in program.names_at(int(place.group(1), 16))
+    assert int(place.group(1), 16) - int(place.group(2), 16) == 0x400000
+    disk = "vda has 1 request under way, 1 of them held by its gate"
+    for report in reports.values():
+        wanted = report.parts["held"].index("what it waits for:")
+        assert report.parts["held"][-1] == disk and wanted < len(report.parts["held"]) - 2
+    assert re.search(r"\nthe page is locked by its read, frame \d+\n", reader.text("held"))
+    lock = r"mmap_lock \(shared\) 0x\w+, taken at lock_mmap\+0x\w+"
+    if case == "debug":
+        number = re.match(r"\d+", reader.parts["what"][0]).group()
+        assert re.fullmatch(lock, reader.parts["held"][0])
+        assert mapper.parts["held"][:3] == ["nothing", "what it waits for:",
+                                            f'held by {number} "reader", sleeping:']
+        assert re.fullmatch(lock, mapper.parts["held"][3])
+    else:
+        assert mapper.parts["held"][0] == "not recorded in a release build"
+        assert mapper.parts["held"][2] == (
+            "held shared, 1 times; a release build does not know by whom")

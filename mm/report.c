@@ -1,0 +1,51 @@
+/*
+ * Where a program was when its thread died or went to sleep in the kernel: for reports, by file and
+ * offset, since nothing may be read from a disk then.
+ *
+ * Nothing is locked: in a panic all others stand still; else interrupts are off, so that an area just
+ * found is memory of an area still (kernel/sched/grace.h).
+ */
+#include "kernel/log/report.h"
+#include "kernel/cpu/trap.h"
+#include "kernel/cpu/uaccess.h"
+#include "kernel/sched/task.h"
+#include "mm/core/page_table.h"
+#include "mm/vma_internal.h"
+
+#define PATH_SHOWN_BYTES 96
+
+/* The frame by which the thread entered the kernel lies at the top of its stack. */
+static bool read_user_rip(const struct task *task, u64 *rip)
+{
+    u64 top = (u64)task->stack + KERNEL_STACK_BYTES, cs;
+    const struct trap_frame *frame = (const struct trap_frame *)top - 1;
+
+    return task->stack && task->fpu_area && !kernel_probe_read((u64)&frame->cs, &cs) &&
+           cs == USER_CS && !kernel_probe_read((u64)&frame->rip, rip);
+}
+
+static void print_program_place(const struct report *r, report_line line)
+{
+    char path[PATH_SHOWN_BYTES] = "";
+    struct vma *vma;
+    u64 rip;
+
+    if (!r->task || !r->task->mm || !read_user_rip(r->task, &rip))
+        return;
+    vma = vma_find(r->task->mm, rip);
+    if (!vma || !vma->file || !vma->file->path) {
+        line("the program was at %#lx, which is no file's", rip);
+        return;
+    }
+    vma->file->path(vma->file, path, sizeof(path));
+    line("the program was at %#lx: byte %#lx of %s (addr2line -f -e PROGRAM %#lx)", rip,
+         rip - vma->start + (vma->pgoff << PAGE_SHIFT), path, rip);
+}
+
+static struct report_section section = {
+    REPORT_WAY, REPORT_OF_PANICS | REPORT_KIND_BIT(REPORT_HUNG_TASK), print_program_place, NULL};
+
+void mm_report_init(void)
+{
+    report_add_section(&section);
+}
