@@ -24,7 +24,17 @@ def test_own_statuses_say_so_in_one_line(qemu, word, status, text):
     done = qemu("--append", word, timeout="2")
     assert done.returncode == status
     assert done.stdout == f"{word}\n"
-    assert len(done.stderr.splitlines()) == 1 and text in done.stderr
+    lines = done.stderr.splitlines()
+    assert text in lines[-1]
+    assert len(lines) == 1 or (word == "r" and lines[0] == "==== MACHINE RESET ====")
+
+
+def test_a_reset_is_reported_for_any_kernel(qemu):
+    """One in 32-bit mode, without tasks, and with a stack that is no kernel's."""
+    lines = qemu("--append", "r").stderr.splitlines()
+    assert "  its interrupt table ends at byte 0x0: no place for most exceptions" in lines
+    assert any(line.startswith("  at 0x00000000001") and "CPU 0 of 1" in line for line in lines)
+    assert "  not known: there is no task yet, or its memory cannot be read" in lines
 
 
 def test_a_programs_124_says_nothing(qemu):

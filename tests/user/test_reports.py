@@ -3,13 +3,14 @@ kernel are tests/kernel/test_panic.c, one boot each."""
 
 import os
 import re
+import tempfile
 
 import pytest
 
 import harness
 from reports import PARTS, Symbols, parse
 
-PANIC = 70
+PANIC, RESET = 70, 71
 KERNEL = os.path.join(harness.BUILD, "debug", "faultline.elf")
 
 
@@ -19,7 +20,11 @@ def boot_crime(name, smp=2):
                             options=[f"--{name}"])
     if name == "programs":
         return harness.boot("/tests/dying", *DEATHS, timeout=60)
-    return harness.boot(None, smp=smp, options=["--debug", f"--ktest=panic/{name}"], timeout=60)
+    options = ["--debug", f"--ktest=panic/{name}"]
+    if name != "triple_fault":
+        return harness.boot(None, smp=smp, options=options, timeout=60)
+    with tempfile.NamedTemporaryFile(prefix="faultline-", suffix=".exceptions") as log:
+        return harness.boot(None, smp=smp, options=[*options, f"--exceptions={log.name}"], timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +249,35 @@ def test_a_frame_written_after_it_was_freed(case, boots, kernel_symbols):
                      "last by gives_frame_back", report.text("what"))
     check_ways(report, kernel_symbols,
                freed=["gives_frame_back", "ktest_panic_frame_written_after_free"])
+
+
+# ---- The machine -------------------------------------------------------------------------------
+
+
+@crime("triple_fault")
+def test_a_triple_fault(case, boots, kernel_symbols):
+    result = boots[case]
+    assert result.status == RESET, result.explain()
+    reports = parse(result.err)
+    assert [report.title for report in reports] == ["MACHINE RESET"], result.explain()
+    report = reports[0]
+    assert list(report.parts) == PARTS
+    assert report.parts["what"][1] == (
+        "its interrupt table ends at byte 0x0: no place for most exceptions")
+    culprit = "ktest_panic_triple_fault"
+    here = rf"at 0x\w+ \({culprit}\+0x\w+\), rsp 0x{register(report, 'rsp'):x}$"
+    for line, words in zip(report.parts["what"][3:], (
+            f"breakpoint, error 0x0, {here}", f"general protection fault, error 0x32, {here}",
+            "while that one was delivered: general protection fault", f"double fault, error 0x0, {here}",
+            "while that one was delivered: general protection fault", "and so the triple fault$")):
+        assert re.match(words, line), result.explain()
+    check_at(report, kernel_symbols, culprit)
+    assert re.fullmatch(r'\d+ "start"', report.parts["whose"][0])
+    assert re.search(r'meanwhile CPU [01] was at \w+\+0x\w+, 0 "idle/[01]"', report.text("whose"))
+    check_way(report, kernel_symbols, culprit, "run_test")
+    assert report.functions()[-1] == "context_start"
+    assert f"break {culprit}, then stepi" in report.text("what to try")
+    assert "triple fault" in result.err.splitlines()[-1]
 
 
 # ---- Programs ----------------------------------------------------------------------------------
