@@ -12,7 +12,8 @@
 #define RACE_CACHED 9 /* in the cache from the beginning */
 
 enum race_change {
-    /* Of the area: with fault_retry=hold he waits for the fault and its disk, else for nobody. */
+    /* Of the area: with fault_retry=hold he waits for the fault and its disk, else for nobody. Where the lock is let go before
+     * the disk is asked, he comes once more at that moment. */
     RACE_OF_AREA,
     /* Of the page: he waits for its lock, under every policy, and has it before the fault. */
     RACE_OF_PAGE,
