@@ -113,11 +113,22 @@ static ssize_t textfs_readlink(struct inode *inode, char *buf, size_t size)
     return entry->link(entry->arg, buf, size);
 }
 
+/* -EPERM: every write replaces such a file anyway, so O_TRUNC means nothing. */
+static int textfs_set_size(struct inode *inode, u64 size_bytes)
+{
+    const struct text_file *entry = node_of(inode)->entry;
+
+    if (!entry->truncate || size_bytes)
+        return -EPERM;
+    entry->truncate(entry->arg);
+    return 0;
+}
+
 static const struct inode_ops directory_inode_ops = {
     .lookup = textfs_lookup,
     .iterate = textfs_iterate,
 };
-static const struct inode_ops leaf_inode_ops = {0};
+static const struct inode_ops leaf_inode_ops = {.set_size = textfs_set_size};
 static const struct inode_ops link_inode_ops = {.readlink = textfs_readlink};
 
 static u32 default_mode(const struct text_file *entry)
@@ -211,22 +222,43 @@ static struct text_node *ensure_directory(struct super_block *super, struct text
     return node ? adopt(dir, node) : NULL;
 }
 
-int textfs_add(struct super_block *super, const struct text_file *entry)
+/* The directories above the last name of a path: *path becomes that name, *dir where it belongs. */
+static int ensure_parents(struct super_block *super, const char **path, struct text_node **dir)
 {
-    struct text_node *dir = node_of(super->root), *node;
-    const char *name = entry->path, *slash;
+    const char *slash;
 
-    for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
-        if ((size_t)(slash - name) > NAME_MAX_BYTES)
+    *dir = node_of(super->root);
+    for (; (slash = strchr(*path, '/')) != NULL; *path = slash + 1) {
+        if ((size_t)(slash - *path) > NAME_MAX_BYTES)
             return -ENAMETOOLONG;
-        dir = ensure_directory(super, dir, name, slash - name);
-        if (!dir)
+        *dir = ensure_directory(super, *dir, *path, slash - *path);
+        if (!*dir)
             return -ENOMEM;
-        if (dir->entry)
+        if ((*dir)->entry)
             return -ENOTDIR;
     }
-    if (strlen(name) > NAME_MAX_BYTES)
-        return -ENAMETOOLONG;
+    return strlen(*path) > NAME_MAX_BYTES ? -ENAMETOOLONG : 0;
+}
+
+int textfs_add_directory(struct super_block *super, const char *path)
+{
+    struct text_node *dir, *node;
+    int error = ensure_parents(super, &path, &dir);
+
+    if (error)
+        return error;
+    node = ensure_directory(super, dir, path, strlen(path));
+    return !node ? -ENOMEM : node->entry ? -ENOTDIR : 0;
+}
+
+int textfs_add(struct super_block *super, const struct text_file *entry)
+{
+    struct text_node *dir, *node;
+    const char *name = entry->path;
+    int error = ensure_parents(super, &name, &dir);
+
+    if (error)
+        return error;
     if (find_child(dir, name, strlen(name)))
         return -EEXIST;
     node = node_create(super, name, strlen(name), entry);

@@ -343,6 +343,8 @@ struct text_file {
     /* NULL: read-only. Gets a whole write (at most 4 KiB; longer: -EINVAL): trailing newline
      * removed, NUL-terminated. => 0 or negative errno. May sleep. */
     int (*store)(void *arg, const char *text, size_t len);
+    /* Optional: opened with O_TRUNC, or truncated. May sleep. */
+    void (*truncate)(void *arg);
     void *arg;
     const struct file_ops *ops; /* instead of show/store: own operations */
     /* Instead: a symbolic link. => length of the target, or error */
@@ -354,6 +356,8 @@ struct text_file {
  * kernel. Of an opened one, file->inode->fs_private is a node: text_file_of(). May sleep.
  * => 0, -EEXIST, -ENOTDIR, -ENAMETOOLONG, -ENOMEM */
 int textfs_add(struct super_block *super, const struct text_file *entry);
+/* A directory, empty as long as nothing is added below it: for mounts. The same errors, but -EEXIST. */
+int textfs_add_directory(struct super_block *super, const char *path);
 const struct text_file *text_file_of(const struct inode *inode);
 /*
  * A leaf that stands in no directory of the tree, for those whose names come and go: the lookup of

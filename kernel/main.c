@@ -9,6 +9,7 @@
 #include "fs/proc/proc.h"
 #include "fs/sys/sys.h"
 #include "fs/tmpfs.h"
+#include "fs/trace/tracefs.h"
 #include "fs/tty/tty.h"
 #include "kernel/cmdline.h"
 #include "kernel/cpu/clock.h"
@@ -23,12 +24,13 @@
 #include "kernel/syscall/syscall.h"
 #include "kernel/task/process.h"
 #include "kernel/task/terminal.h"
+#include "lib/format.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/core/page_table.h"
 #include "mm/core/slab.h"
-#include "mm/huge_pool.h"
 #include "mm/core/tlb.h"
+#include "mm/huge_pool.h"
 #include "mm/page_cache.h"
 #include "mm/vma.h"
 #include "tests/kernel/ktest.h"
@@ -117,6 +119,20 @@ static void mount_memory(void)
     }
 }
 
+/* Where programs look for the trace, today's place and the old one. */
+static void mount_trace(struct super_block *sys)
+{
+    static const char *const places[] = {"kernel/tracing", "kernel/debug/tracing"};
+    struct super_block *trace = tracefs_create();
+    char path[32];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(places); i++) {
+        format_to(path, sizeof(path), "/sys/%s", places[i]);
+        if (textfs_add_directory(sys, places[i]) || vfs_mount(path, trace))
+            panic("out of memory while mounting %s", path);
+    }
+}
+
 static void mount_others(void)
 {
     struct super_block *proc = proc_create(), *sys = sysfs_create(), *dev = devfs_create();
@@ -127,6 +143,7 @@ static void mount_others(void)
     proc_add_system_files(proc, boot_info->cmdline);
     process_add_proc_files(proc);
     sysfs_add_files(sys);
+    mount_trace(sys);
 }
 
 /* Somebody sits in front of the console: it becomes a terminal. */
