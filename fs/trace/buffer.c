@@ -16,6 +16,7 @@
 #define KB_PER_PAGE (PAGE_SIZE / 1024)
 #define NS_PER_S    1000000000ul
 #define NS_PER_US   1000ul
+#define PAGES_MIN   2ul /* the longest mark is shorter than any ring */
 #define PAGES_MAX   ((KMALLOC_MAX_BYTES - sizeof(struct trace_ring)) / sizeof(void *))
 
 static bool was_sized; /* trace_read_lock: by anybody, or by trace_buffer_expand() */
@@ -69,11 +70,16 @@ static int rings_create(struct trace_ring **rings, u64 n_pages)
     return 0;
 }
 
+_Static_assert(PAGES_MIN *TRACE_PAGE_SLOTS >
+                   1 + DIV_ROUND_UP(TRACE_MARK_BYTES, sizeof(struct trace_record)),
+               "a mark would overwrite its beginning, and readers would wait for it for ever");
+
 /* trace_read_lock held. A writer that has looked up its ring already is through after a grace period. */
 static int resize_locked(u64 kb)
 {
     struct trace_ring **rings = kzalloc(MAX_CPUS * sizeof(*rings));
-    int error = rings ? rings_create(rings, DIV_ROUND_UP(kb, KB_PER_PAGE)) : -ENOMEM;
+    int error =
+        rings ? rings_create(rings, MAX(DIV_ROUND_UP(kb, KB_PER_PAGE), PAGES_MIN)) : -ENOMEM;
 
     if (!error) {
         for (unsigned cpu = 0; cpu < cpu_count(); cpu++)

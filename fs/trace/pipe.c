@@ -65,6 +65,8 @@ static int wait_for_events(void)
     if (trace_is_empty()) {
         look_later();
         error = wait_sleep_interruptible(&w, 0);
+    } else if (task_signal_is_pending(task_current())) {
+        error = -EINTR; /* what is there is still being written, and this is asked in a loop */
     }
     wait_end(&readers, &w);
     return error ? -ERESTARTSYS : 0;

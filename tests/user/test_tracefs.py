@@ -114,5 +114,15 @@ def test_the_kernels_own_events_tell_a_faults_life():
     events = " ".join(re.findall(r"\d+\.\d{6}: (\w+): ", result.out))
     assert re.search(names, events), events[:3000]
     assert re.search(r"fault_end: addr=0x[0-9a-f]+ outcome=done reason=io attempts=2 waited_ns=[1-9]\d*\n", result.out)
-    assert re.search(r"readahead: dev 254:0 ino [0-9a-f]+ pattern=ondemand kind=fault start=\d+ size=\d+ "
+    assert re.search(r"readahead: dev 254:0 ino [0-9a-f]+ pattern=(?:initial|around|sequential) kind=fault start=\d+ size=\d+ "
                      r"async=\d+ hit=\d+\n", result.out)
+
+
+def test_the_longest_mark_fits_the_smallest_ring():
+    """trace_pipe does not wait for a beginning that the mark's own end has overwritten."""
+    script = ("cd /sys/kernel/tracing; echo 1 >buffer_size_kb; cat buffer_size_kb; "
+              "head -c 4096 /dev/zero | tr '\\0' x >trace_marker; echo short >trace_marker; "
+              "cat trace_pipe >/tmp/out & sleep 1; kill $!; wait $! 2>/dev/null; "
+              "tr -cd x </tmp/out | wc -c; grep -o 'short' /tmp/out")
+    result = boot("/bin/sh", "-c", script, timeout=60)
+    assert (result.status, re.sub("Terminated\n", "", result.out)) == (0, "8\n4096\nshort\n"), result.explain()
