@@ -27,7 +27,7 @@
 #include "mm/mapped_file.h"
 #include "mm/readahead_policy.h"
 
-#define STREAMS          32
+#define STREAMS          64
 #define GUESS_PAGES      4
 #define TRUST_START      8
 #define TRUST_MAX        16
@@ -36,8 +36,10 @@
 #define GROWTH           4
 #define CAP_MIN          2
 #define SPARSE_MAX       2  /* accesses ahead: what a stream that ends leaves unused */
+#define STEPS_TRUSTED    3  /* so many are no coincidence */
 #define STEPS_SURE       16 /* so many accesses at equal distances are no beginnings of streams */
 #define SLOW_MARKS       2
+#define HISTORY          8 /* so many cached pages right before a miss were read in order */
 #define GRAIN            8 /* pages between touches, at most, of one who skips some */
 #define NO_PAGE          (-1l)
 #define NO_CAP           (~0u)
@@ -70,9 +72,9 @@ struct access {
     u32 limit;       /* how large a window may be for it: more, where the access itself is larger */
     bool is_read, is_sequential, is_random;
     bool may_guess; /* there is trust */
+    s64 before;     /* cached pages right before this one, at most a window */
     /* Where a mark was met: */
     s64 absent;   /* the first page behind it that is not cached, at most a window on */
-    s64 before;   /* pages right before it that are, at most a window */
     bool is_slow; /* its page is still to come */
 };
 
@@ -189,15 +191,17 @@ static void extend_sparse(struct stream *s, struct plan *plan)
     s->mark = NO_PAGE;
 }
 
-/* is_doubtful: it may be a coincidence. */
-static void grow(struct stream *s, const struct access *a, bool is_doubtful)
+static void grow(struct stream *s, const struct access *a)
 {
     bool is_slow = s->slow_marks >= SLOW_MARKS && !a->is_sequential; /* that has its own */
     u32 limit = MIN(s->cap, is_slow ? MAX(a->limit, 2 * a->max) : a->limit);
+    bool is_doubtful = s->steps < STEPS_TRUSTED && !a->may_guess; /* it may be a coincidence */
     if (is_sparse(s, a))
-        s->size = is_doubtful ? 0 : MIN(MAX(s->size, 1u) * 2, SPARSE_MAX);
+        s->size = is_doubtful ? s->steps - 1 : MIN(MAX(s->size, 1u) * 2, SPARSE_MAX);
+    else if (is_doubtful)
+        s->size = MIN(a->n + (s->steps - 1) * (GUESS_PAGES - 1), (s64)limit);
     else
-        s->size = is_doubtful ? MIN(a->n, (s64)limit) : MIN(MAX(s->size, 2u) * GROWTH, limit);
+        s->size = MIN(MAX(s->size, 2u) * GROWTH, limit);
 }
 
 /* ---- The table ---- */
@@ -337,6 +341,13 @@ static void on_new(struct streams *t, const struct access *a, struct plan *plan)
     bool is_guess = !a->is_sequential && a->first > 0;
     plan->own_pages = own_pages(a);
     plan->pattern = !is_guess ? "initial" : t->trust > 0 ? "guess" : "single";
+    if (is_guess && a->before >= HISTORY) {
+        plan->pattern = "adopted"; /* forgotten, among so many others */
+        s->steps = 2;
+        s->size = MIN(a->before, (s64)a->limit);
+        read_on(s, a, plan, a->last + 1);
+        return;
+    }
     if (a->is_sequential || t->trust > 0) {
         s->size = first_size(a);
         s64 mark_from = a->is_read ? MIN(a->page + MAX(s->size / 2, 1u), a->last + 1) : a->page + 1;
@@ -357,11 +368,11 @@ static void on_step(struct streams *t, struct stream *s, const struct access *a,
     plan->pattern = pattern_of(s);
     s = leave_behind(t, s, a);
     s->stamp = t->clock;
-    if (s->steps++ == 1 && !skips)
+    if (++s->steps == STEPS_TRUSTED && !skips)
         gain_trust(t);
     note_access(s, a);
-    if (!skips || t->trust > 0)
-        grow(s, a, s->steps == 1 && t->trust == 0);
+    if (!skips || a->may_guess)
+        grow(s, a);
     read_on(s, a, plan, s->stride > 0 ? a->last + 1 : a->first - 1);
 }
 
@@ -418,8 +429,9 @@ static void plan_mark(struct streams *t, const struct access *a, struct plan *pl
         s->stride = a->first < s->first ? -1 : 1; /* of a guess, or beside an access */
     plan->pattern = pattern_of(s);
     s = leave_behind(t, s, a);
-    if (s->steps++ < 2)
+    if (s->steps == 0 || s->steps + 1 == STEPS_TRUSTED)
         gain_trust(t);
+    s->steps++;
     s->stamp = t->clock;
     note_access(s, a);
     if (s->stride > 0 && s->edge <= s->last)
@@ -430,7 +442,7 @@ static void plan_mark(struct streams *t, const struct access *a, struct plan *pl
         s->slow_marks++;
     else if (s->slow_marks < SLOW_MARKS)
         s->slow_marks = 0;
-    grow(s, a, false);
+    grow(s, a);
     if (is_sparse(s, a)) {
         extend_sparse(s, plan);
         return;
@@ -495,6 +507,7 @@ static void ask(struct readahead_call *call, struct access *a, planner make_plan
 static void on_miss(struct readahead_call *call)
 {
     struct access a = access_of(call);
+    a.before = page_cache_count_before(call->file->cache, call->index, a.max);
     if (a.max > 0 && !a.is_random)
         ask(call, &a, plan_miss);
     else
