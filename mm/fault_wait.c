@@ -45,9 +45,13 @@ static int sleep_for_page(struct fault *f, struct page *page)
 
 enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct mapped_file *file)
 {
+    if (MUTANT(no_pin))
+        page_put(page);
     int error = sleep_for_page(f, page);
+    if (MUTANT(no_pin))
+        page_get(page);
     /* With the lock kept there is no next attempt to hope for: nobody may drop the page before it is found again. */
-    if (!error && (fault_pin || !file) && !MUTANT(no_pin))
+    if (!error && (fault_pin || !file) && !MUTANT(not_kept))
         f->pinned = page;
     else
         page_put(page);

@@ -12,7 +12,8 @@ enum mutant {
     MUTANT_no_change_count, /* recheck: the same where the address space has changed */
     MUTANT_no_size_recheck, /* the page is asked for, however short the file has become */
     MUTANT_no_owner_check, /* a page that was locked is mapped, whether or not it is still the file's */
-    MUTANT_no_pin,         /* the awaited page may be dropped before it is looked at again */
+    MUTANT_no_pin,         /* a page is waited for without a reference */
+    MUTANT_not_kept,       /* the awaited page may be dropped before it is looked at again */
     MUTANT_asked_not_kept, /* the page asked for may be dropped before it is looked at */
     MUTANT_retry_forever,  /* once: may let go in every attempt */
     MUTANT_wait_anyway, /* a page that was not locked after asking is waited for with the lock kept */

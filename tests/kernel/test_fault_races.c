@@ -10,6 +10,22 @@
 #define ZEROS                .end = {FAULT_DONE, 0, .is_major = true}
 #define FAILS(result)        .end = {result}
 
+/* Whatever becomes of the file meanwhile: what it sleeps for is this page, and no other one in the same frame. */
+FAULT_TEST_OF_EACH_COMBINATION(fault_races, awaited_page_is_referenced)
+{
+    struct fault_rig rig;
+    struct actor reader = {0};
+    if (race_begin(&rig, &reader)) {
+        struct page *page = page_cache_find(&rig.file->cache, RACE_PAGE);
+        KEXPECT_EQ(page->refs, 3); /* the cache's, the fault's, ours */
+        page_put(page);
+        gate_open(rig.file->disk);
+        actor_join(&reader);
+        KEXPECT_EQ(reader.value, GATED_FILE_WORD(RACE_PAGE, 0));
+    }
+    rig_end(&rig);
+}
+
 /* ---- The area. With hold, the change waits for the disk, and the fault does not notice it. ---- */
 
 FAULT_RACE(unmapped_is_maperr_and_munmap_returns_before_the_disk, .act = act_munmap,

@@ -190,9 +190,13 @@ inline let_go() { d_step { let = 1; seen = changes; dead = v }; UNLOCK_VMA; v = 
 
 /* The awaited page is dropped, or kept until it is looked up again. */
 inline keep_or_put(p) {
+#ifdef BUG_NOT_KEPT
+    put_page(p)
+#else
     if :: PIN || !let -> assert(pinned == NONE); pinned = p
        :: else -> put_page(p)
     fi
+#endif
 }
 inline unpin() { if :: pinned != NONE -> put_page(pinned); pinned = NONE :: else fi }
 

@@ -101,6 +101,8 @@ BUGS = [
     Check("zap-before-detach", f"{ALL} {AREA} -DVMA_LOCK -DBUG_ZAP_BEFORE_DETACH", False, "pte_vma"),
     Check("new-area-open", f"{PAIR} {AREA} -DVMA_LOCK -DBUG_NEW_AREA_OPEN", False, "pte_vma"),
     Check("wait-anyway", f"{PAIR} -DNW=0 {AREA} -DSUBMIT=0 -DWITH_EIO -DBUG_WAIT_ANYWAY", False, "let"),
+    Check("not-kept", f"{ALL} -DLIVE_FAULT -DNW=0 -DNT=0 -DNR=99 -DBUG_NOT_KEPT", False,
+          "acceptance cycle", live=True),
     Check("asked-not-kept", f"{ALL} -DLIVE_FAULT -DNW=0 -DNT=0 -DNR=99 -DBUG_ASKED_NOT_KEPT", False,
           "acceptance cycle", live=True),
 ]

@@ -20,7 +20,8 @@ RACES, LOCK, RETRY = "fault_races/*", "fault_lock/*", "fault_retry/*"
 
 # mutant: (suite, a test that must fail, and the words of the panic where it does not get to fail)
 MUTANTS = {
-    "no_pin": (RACES, "dropped_from_the_cache_is_read_again_in_one_fault", None),
+    "no_pin": (RACES, "awaited_page_is_referenced", None),
+    "not_kept": (RACES, "dropped_from_the_cache_is_read_again_in_one_fault", None),
     "no_owner_check": (RACES, "punched_before_it_has_the_page_lock_is_zeros", None),
     "no_relookup": (RACES, "unmapped_is_maperr_and_munmap_returns_before_the_disk", None),
     "no_change_count": (RACES, "unmapped_is_maperr_and_munmap_returns_before_the_disk", None),
