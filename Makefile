@@ -270,7 +270,7 @@ $(BUILD)/faultline.iso: $(RELEASE_KERNEL) boot/grub.cfg tools/mkiso
 C_FILES := $(shell find $(wildcard boot kernel mm fs drivers lib tests user) -name '*.[ch]')
 
 .PHONY: FORCE fuzz-range-tree all kernel user run demo shell test test-kernel test-host test-user test-gdb test-long bench iso image \
-    lint format gdb gdb-attach vscode linux compare doctor clean help
+    lint format gdb gdb-attach record replay vscode linux compare doctor clean help
 .SECONDARY:
 
 FORCE:
@@ -338,6 +338,10 @@ gdb: $(DEBUG_KERNEL) $(DISK) ##(5 s to the prompt) the debug kernel under gdb, s
 	$(Q)tools/debug $(if $(PROG),-- $(PROG))
 gdb-attach: ##(1 s) gdb on a kernel that runs already, by tools/qemu --gdb (AT=port or socket)
 	$(Q)tools/debug --attach$(if $(AT),=$(AT)) $(if $(PROG),-- $(PROG))
+record: $(DEBUG_KERNEL) $(DISK) ##(10 s) PROG="mplay ...": records a run on one CPU in build/replay/
+	$(Q)tools/debug --record $(if $(PROG),-- $(PROG))
+replay: ##(5 s to the prompt) gdb on that run once more, forward and back (fl last-fault, fl who-wrote)
+	$(Q)tools/debug --replay
 vscode: ##(1 s) .vscode/launch.json and tasks.json, for VS Code's C/C++ debugger
 	$(Q)$(PYTHON) tools/vscode
 

@@ -29,8 +29,10 @@ void console_flush(void);
 
 /* => 0; -ENOENT without tables (one CPU, the usual wiring, no power-off) */
 int acpi_init(const struct boot_info *boot);
-void apic_init(void);                /* local APIC of this CPU, IOAPICs, smp_ops */
-void timer_device_init(bool icount); /* TSC rate, LAPIC timer; timer_set_device() */
+void apic_init(void); /* local APIC of this CPU, IOAPICs, smp_ops */
+/* TSC rate, LAPIC timer; timer_set_device(). `ticks`: leaves one that the machine needs, without
+ * interrupts. */
+void timer_device_init(bool icount, bool ticks);
 void timer_device_init_cpu(void);
 unsigned cpus_start(unsigned max); /* MADT list -> smp_start_all */
 void pci_init(void);

@@ -39,6 +39,7 @@ static const struct option options[] = {
     {"console.rows=", .number = &cmdline.console_rows},
     {"console.columns=", .number = &cmdline.console_columns},
     {"icount", .flag = &cmdline.icount},
+    {"recorded", .flag = &cmdline.recorded},
     {"maxcpus=", .number = &cmdline.max_cpus},
     {"loglevel=", .number = &cmdline.loglevel},
     {"sync.seed=", .number = &cmdline.sync_seed},

@@ -20,6 +20,7 @@ struct cmdline {
     const char *console; /* console=tty: a terminal; console=raw or NULL: a plain port */
     u64 console_rows, console_columns; /* of the terminal's window, 0: not known */
     bool icount;
+    bool recorded; /* QEMU records the run, or plays one again */
     u64 max_cpus;
     u64 loglevel;
     u64 sync_seed;

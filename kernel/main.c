@@ -61,7 +61,7 @@ static void platform_init(const struct boot_info *boot)
 {
     acpi_init(boot);
     apic_init();
-    timer_device_init(cmdline.icount);
+    timer_device_init(cmdline.icount, cmdline.recorded);
     serial_init_irq();
     irq_enable();
 }

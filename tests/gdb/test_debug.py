@@ -11,7 +11,7 @@ import time
 
 import pexpect
 
-from session import BUILD, ROOT
+from session import BUILD, ROOT, tried
 
 DEBUG = [sys.executable, "-B", str(ROOT / "tools" / "debug")]
 SMALL = ["--disk", str(BUILD / "small.img")]
@@ -65,13 +65,14 @@ def assert_qemu_is_gone():
 def test_a_batch_session_of_a_program(tmp_path):
     """Kernel and program symbols, stopped at kernel_main; `continue` runs to the program's main."""
     script = tmp_path / "script"
-    script.write_text("bt 1\ncontinue\nbt 1\nfl tasks\n")
+    script.write_text("bt 1\ncontinue\nbt 1\nfl tasks\n" + tried("fl last-fault") + "\n")
     said, status = run(*SMALL, "--", "gdbtarget", "an argument", flags=f"-batch -x {script}")
     assert status == 0, said
     assert "no error" not in said and "Traceback" not in said, said
     stops = re.findall(r"^#0 +(\w+) \(", said, re.MULTILINE)
     assert stops == ["kernel_main", "main"], said
     assert re.search(r"^\* +\d+ +gdbtarget +cpu 0 +running$", said, re.MULTILINE), said
+    assert "refused: fl last-fault: there is no history here: make record" in said, said
     assert "fl stop-at fault|retry|wait|readahead|sigbus" in said, said
     assert_qemu_is_gone()
 

@@ -15,4 +15,5 @@ fl user PROGRAM   its symbols             fl stop-at fault|retry|wait|readahead|
 fl fault          the fault in hand       fl step-fault     on to its next phase
 fl tasks, fl bt TASK, fl locks            fl vmas, fl pte ADDR, fl page PFN|ADDR
 fl cache FILE, fl readahead FILE          fl disk, fl trace   (help fl says more)
+in a recording:   fl last-fault           fl who-wrote ADDR|EXPR
 """)

@@ -23,7 +23,7 @@ class Prefix(gdb.Command):
 
 Prefix()
 
-from . import (disk, faults, files, memory, printers, stops, tasks, trace)  # noqa: E402,F401
+from . import (disk, faults, files, history, memory, printers, stops, tasks, trace)  # noqa: E402,F401
 from .core import command, usage  # noqa: E402
 
 
