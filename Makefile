@@ -320,6 +320,10 @@ bench: $(RELEASE_KERNEL) $(SMALL) ##(5 s) instructions per operation on an addre
 experiments: $(RELEASE_KERNEL) $(DISK) $(SMALL) ##(15 minutes, QUICK=1: 2) retry and readahead policies in numbers, into build/experiments/
 	$(Q)$(PYTHON) -B tools/experiments $(if $(QUICK),--quick)
 
+.PHONY: trace
+trace: $(RELEASE_KERNEL) $(SMALL) ##(10 s) PROG="mplay ...": its faults, requests and windows as a page and for Perfetto, into build/trace/
+	$(Q)$(PYTHON) -B tools/trace $(TRACE) -- $(PROG)
+
 .PHONY: test-suites
 test-suites: $(RELEASE_KERNEL) linux ##(3 minutes) self-tests out of Linux's source; what passes there passes here
 	$(Q)tools/suites $(SUITES)

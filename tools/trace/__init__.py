@@ -1,0 +1,1 @@
+"""Trace events into pages to look at: see __main__.py."""
