@@ -42,7 +42,7 @@ struct view {
     u32 cpu;
     u64 user_ns, system_ns;
     u64 minor_faults, major_faults;
-    struct task_fault_counters faults; /* of its first thread */
+    struct task_fault_counters faults; /* of the thread that is asked for, or of its first */
     struct mm *mm;                     /* with a use; NULL: a zombie has none */
 };
 
@@ -74,8 +74,10 @@ static bool add_threads(struct view *view, struct process *process)
         if (view->tid && thread->tid != view->tid)
             continue;
         is_there = true;
-        if (view->tid)
+        if (view->tid) {
             string_copy(view->name, thread->task->name, sizeof(view->name));
+            view->faults = thread->task->faults;
+        }
         task_times(thread->task, &user_ns, &system_ns);
         view->user_ns += user_ns;
         view->system_ns += system_ns;
@@ -109,7 +111,8 @@ static void take_view(struct process *process, void *ctx)
     mm_get(view->mm);
     view->umask = process->fs ? process->fs->umask : 0;
     view->cpu = READ_ONCE(process->task->cpu);
-    view->faults = process->task->faults;
+    if (!view->tid)
+        view->faults = process->task->faults;
 }
 
 /* => whether there is such a process, also as a zombie; then view_close() must follow */

@@ -18,7 +18,7 @@
 #define DIGITS     12
 
 /* The files of a process that show one thread where they are asked to. */
-static const char *const thread_files[] = {"comm", "stat", "status"};
+static const char *const thread_files[] = {"comm", "stat", "status", "faults"};
 
 static u32 pid_of(const struct inode *dir)
 {

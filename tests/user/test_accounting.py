@@ -89,3 +89,12 @@ def test_linux_itself_counts_so():
     assert got.pop("warm-up")
     assert got == {name: counts for name, counts in expected("6.12").items()
                    if not name.startswith("ioerr")}
+
+
+def test_each_thread_counts_for_itself():
+    result = harness.boot("/tests/threadcounts", "/data/medium.bin", ramdisk=True, icount=True,
+                          append="gate.latency_ns=1000000 vm.map_around_bytes=4096")
+    assert result.status == 0, result.explain()
+    # Each page misses, lets its lock go, and is looked up again.
+    assert result.out.splitlines() == ["main started=0 attempts=0 latencies=0",
+                                       "thread started=50 attempts=100 latencies=50"]
