@@ -1,6 +1,6 @@
 /*
- * Where a program was when its thread died or went to sleep in the kernel: for reports, by file and
- * offset, since nothing may be read from a disk then.
+ * For reports: the fault that a task is in the middle of, and where its program was when it died or
+ * went to sleep in the kernel, by file and offset, since nothing may be read from a disk then.
  *
  * Nothing is locked: in a panic all others stand still; else interrupts are off, so that an area just
  * found is memory of an area still (kernel/sched/grace.h).
@@ -10,6 +10,7 @@
 #include "kernel/cpu/uaccess.h"
 #include "kernel/sched/task.h"
 #include "mm/core/page_table.h"
+#include "mm/fault.h"
 #include "mm/vma_internal.h"
 
 #define PATH_SHOWN_BYTES 96
@@ -42,10 +43,27 @@ static void print_program_place(const struct report *r, report_line line)
          rip - vma->start + (vma->pgoff << PAGE_SHIFT), path, rip);
 }
 
-static struct report_section section = {
-    REPORT_WAY, REPORT_OF_PANICS | REPORT_KIND_BIT(REPORT_HUNG_TASK), print_program_place, NULL};
+static void print_fault(const struct report *r, report_line line)
+{
+    const struct fault *f = r->task ? READ_ONCE(r->task->fault) : NULL;
+
+    if (f)
+        line("in the middle of a page fault: %s of %#lx, attempt %u, with its lock %s",
+             f->access == FAULT_WRITE  ? "write"
+             : f->access == FAULT_EXEC ? "execution"
+                                       : "read",
+             f->addr, f->attempt + 1, f->locked ? "held" : "let go");
+}
+
+#define KINDS (REPORT_OF_PANICS | REPORT_KIND_BIT(REPORT_HUNG_TASK))
+
+static struct report_section sections[] = {
+    {REPORT_WHOSE, KINDS, print_fault, NULL},
+    {REPORT_WAY, KINDS, print_program_place, NULL},
+};
 
 void mm_report_init(void)
 {
-    report_add_section(&section);
+    for (unsigned i = 0; i < ARRAY_SIZE(sections); i++)
+        report_add_section(&sections[i]);
 }

@@ -1,6 +1,6 @@
 /*
  * hangs: one thread waits for a page whose read the gate holds, with its address space locked; another waits for that
- * lock. Both for longer than the kernel likes. Use: hangs FILE DISK
+ * lock. Both for longer than the kernel likes; a third one as long for a pipe, which is no matter. Use: hangs FILE DISK
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -55,9 +55,18 @@ static void *mapper(void *unused)
     return unused;
 }
 
+/* Waits for as long, but for the world. */
+static void *listener(void *pipe_end)
+{
+    char byte;
+    prctl(PR_SET_NAME, "listener");
+    return read(*(int *)pipe_end, &byte, 1) == 0 ? NULL : pipe_end;
+}
+
 int main(int argc, char **argv)
 {
-    pthread_t threads[2];
+    pthread_t threads[3];
+    int ends[2];
     char command[64];
     int gate = open(GATE, O_RDWR), file = open(argc == 3 ? argv[1] : "", O_RDONLY);
     struct timespec longer = {.tv_sec = 3};
@@ -73,6 +82,9 @@ int main(int argc, char **argv)
     pthread_barrier_init(&read_is_held, NULL, 2);
     pthread_create(&threads[0], NULL, reader, NULL);
     pthread_create(&threads[1], NULL, mapper, NULL);
+    if (pipe(ends))
+        return 1;
+    pthread_create(&threads[2], NULL, listener, &ends[0]);
     printf("hangs\n");
     fflush(stdout);
     munmap((void *)map, 16 * PAGE); /* it is to be absent: mlockall() brings in what is mapped */
@@ -90,6 +102,8 @@ int main(int argc, char **argv)
     put(gate, command);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
+    close(ends[1]);
+    pthread_join(threads[2], NULL);
     printf("goes on\n");
     return 0;
 }

@@ -367,6 +367,12 @@ def test_a_program_calls_itself_without_end(case, deaths, dying):
     check_program(report, dying, r"SIGSEGV: write to 0x7ff\w+ at instruction 0x\w+: not mapped",
                   "recursion", "recursion", end=None)
     assert "the stack would have to grow there" in report.parts["what"][3]
+    address = int(re.search(r"write to 0x(\w+)", report.text("what")).group(1), 16)
+    for line, below in zip(report.parts["what"][1:3], (True, False)):
+        side, distance, start, end = re.match(
+            r"(below|above), 0x(\w+) bytes away: (\w+)-(\w+) rw-p", line).groups()
+        assert side == ("below" if below else "above")
+        assert int(distance, 16) == (address - int(end, 16) if below else int(start, 16) - address)
     assert report.parts["what"][2].endswith("[stack]")
     assert report.parts["how we got here"][2:] == ["… 999 times more", "… and more"]
 
@@ -403,7 +409,8 @@ def hung_reports(result):
     """{name of the task: its report}"""
     assert (result.status, result.out) == (0, "hangs\ngoes on\n"), result.explain()
     reports = parse(result.log)
-    assert [report.title for report in reports] == ["TASK HANGS"] * 2, "each wait once"
+    assert [report.title for report in reports] == ["TASK HANGS"] * 2, (
+        "each wait once, and none for a pipe or the clock")
     found = {re.match(r'\d+ "(\w+)" waits for', report.parts["what"][0]).group(1): report
              for report in reports}
     for report in reports:
@@ -420,7 +427,7 @@ def check_asleep(report, name, symbols, *functions):
     pid = re.match(r"\d+", report.parts["what"][0]).group()
     assert re.match(rf'{pid} "{name}", a thread of a program, on CPU \d, sleeping\n',
                     report.text("whose"))
-    assert re.search(r'process 1 "hangs", /tests/hangs, 3 threads', report.text("whose"))
+    assert re.search(r'process 1 "hangs", /tests/hangs, 4 threads', report.text("whose"))
     check_at(report, symbols, "switch_to")
     way = report.functions()
     assert [function for function in way if function in functions] == list(functions)
@@ -437,6 +444,10 @@ def test_a_task_that_waits_for_too_long(case, boots):
     assert re.search(r"waits for page 5 of inode \d+, for", reader.text("what"))
     assert "waits for mmap_lock writer, for" in mapper.text("what")
     check_asleep(reader, "reader", symbols, "page_wait_unlocked", "fault_user")
+    address = re.search(r"page fault on (0x\w+), in user mode", reader.text("how we got here")).group(1)
+    fault = f"in the middle of a page fault: read of {address}, attempt 1, with its lock held"
+    assert fault in reader.parts["whose"]
+    assert "page fault" not in mapper.text("whose")
     check_asleep(mapper, "mapper", symbols, "mm_mmap", "syscall_trap")
     place = re.search(r"the program was at (0x\w+): byte (0x\w+) of", reader.text("how we got here"))
     program = Symbols(os.path.join(harness.BUILD, "tests", "user", "hangs"))
