@@ -62,6 +62,18 @@ void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 ad
     signal_force_fault(frame, signal, code, addr);
 }
 
+void fatal_no_signal_frame(struct trap_frame *frame)
+{
+    struct fatal_cause cause = {.signal = SIGSEGV,
+                                .has_access = true,
+                                .addr = frame->rsp - sizeof(u64),
+                                .access = FAULT_WRITE,
+                                .words = "no room for the frame of a signal's handler"};
+    if (!is_handled(SIGSEGV))
+        fatal_report(frame, &cause);
+    signal_force_fault(frame, SIGSEGV, SI_KERNEL, 0);
+}
+
 /* ---- Exceptions ------------------------------------------------------------------------------ */
 
 /* Flags of x87 status word and MXCSR, in the order in which the first that is set and not masked gives the code. */

@@ -76,8 +76,8 @@ static const char *denied_name(enum fault_access access)
 
 static const char *code_name(const struct fatal_cause *cause)
 {
-    if (cause->by_itself)
-        return "sent by the program to itself";
+    if (cause->words)
+        return cause->words;
     if (cause->signal == SIGSEGV && cause->code == SEGV_ACCERR)
         return denied_name(cause->access);
     if (cause->signal == SIGBUS && cause->code == BUS_ADRERR)
@@ -264,7 +264,7 @@ void fatal_report(const struct trap_frame *frame, const struct fatal_cause *caus
 void fatal_note_own_signal(u32 signal, u32 tid)
 {
     struct thread *me = thread_current();
-    struct fatal_cause cause = {.signal = signal, .code = SI_TKILL, .by_itself = true};
+    struct fatal_cause cause = {.signal = signal, .words = "sent by the program to itself"};
 
     if (words_of(signal) && tid == me->tid && !(me->signals->mask & signal_bit(signal)) &&
         signal_action_get(me->process, signal).handler == SIGNAL_DEFAULT)

@@ -13,7 +13,7 @@ struct fatal_cause {
     bool has_access;
     u64 addr; /* of the access */
     enum fault_access access;
-    bool by_itself; /* abort() and the like: the program sent the signal */
+    const char *words; /* what happened, where the code does not say it; else NULL */
 };
 
 /*

@@ -282,5 +282,7 @@ void oom_note_gone(struct process *process);
 void fatal_bad_access(struct trap_frame *frame, enum fault_result result, u64 addr,
                       enum fault_access access);
 void fatal_exception(struct trap_frame *frame);
+/* A handler cannot be called: there is no memory at the stack pointer. */
+void fatal_no_signal_frame(struct trap_frame *frame);
 
 #endif

@@ -154,7 +154,7 @@ static void frame_failed(struct trap_frame *frame, u32 signal)
         struct signal_action old, none = {.handler = SIGNAL_DEFAULT};
         signal_action_change(SIGSEGV, &none, &old);
     }
-    signal_force_fault(frame, SIGSEGV, SI_KERNEL, 0);
+    fatal_no_signal_frame(frame);
 }
 
 static void call_handler(struct trap_frame *frame, const struct signal_info *info,

@@ -105,6 +105,14 @@ PLAIN is_caught(void)
     _exit(0);
 }
 
+/* Its handler needs the very stack that has no room left. */
+PLAIN has_no_room(void)
+{
+    signal(SIGSEGV, go_back);
+    recursion(0);
+    NO_TAIL_CALL();
+}
+
 static const struct {
     const char *name;
     void (*volatile run)(void);
@@ -116,6 +124,7 @@ static const struct {
     {"abort", gives_up},
     {"nowhere", jumps_nowhere},
     {"divide", divides},
+    {"no-room", has_no_room},
     {"caught", is_caught},
 };
 

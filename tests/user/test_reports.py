@@ -76,7 +76,7 @@ def register(report, name):
 
 # tests/user/dying.c: its word, the signal.
 DEATHS = {"null": 11, "read-only": 11, "behind": 7, "recursion": 11, "abort": 6, "nowhere": 11,
-          "divide": 8, "caught": 0}
+          "divide": 8, "no-room": 11, "caught": 0}
 
 HELD_EVIDENCE = r"evidence 0x[0-9a-f]{16}, taken at culprits_caller\+0x[0-9a-f]+"
 
@@ -400,6 +400,14 @@ def test_a_program_jumps_nowhere(case, deaths, dying):
 def test_a_program_divides_by_zero(case, deaths, dying):
     check_program(deaths["divide"], dying, r"SIGFPE: at instruction 0x\w+: integer division by "
                   "zero, or a result too large", "divides")
+
+
+@program
+def test_a_program_has_no_room_for_its_handler(case, deaths, dying):
+    report = deaths["no-room"]
+    check_program(report, dying, r"SIGSEGV: write to 0x7ff\w+ at instruction 0x\w+: "
+                  "no room for the frame of a signal's handler", "recursion", "recursion", end=None)
+    assert "the stack would have to grow there" in report.parts["what"][3]
 
 
 # ---- Tasks that hang ---------------------------------------------------------------------------
