@@ -38,10 +38,14 @@ STEPS = [
     ("fault in hand", ["hbreak fault_file", "continue", "fl fault", "delete"]),
     fault_in("first_instruction"),
     fault_in("last_instruction", "addr == (unsigned long)&last_instruction + 1"),
+    fault_in("last_load"),
     fault_in("full_registers"),
     ("system call", ["hbreak sys_getppid", "continue", "bt", "delete",
                      "frame function ask_kernel", 'printf "rip = %#lx\\n", $rip',
                      'printf "rsp = %#lx\\n", $rsp', "info symbol $rip"]),
+    ("kernel fault", ["hbreak hand_to_kernel", "continue", "delete", "hbreak fault_user if flags == 0",
+                      "continue", "bt", 'printf "addr = %#lx\\n", addr', "delete",
+                      "frame function hand_to_kernel", 'printf "rsp = %#lx\\n", $rsp', "info symbol $rip"]),
     ("tasks", ["fl tasks"]),
 ]
 
@@ -92,6 +96,24 @@ def test_a_fault_at_the_last_instruction_is_unwound(session):
     assert session.value(step, "access") == EXEC
     assert session.value(step, "rip") == session.value(step, "addr")
     assert session.value(step, "rip") % PAGE == 0
+
+
+def test_a_fault_of_the_last_instructions_own_load_is_unwound(session):
+    """The function has pushed and popped: at its last instruction its frame is as at the first."""
+    step = "last_load fault"
+    assert_order(session, step, [*FAULT_WALK, "last_load", "main"])
+    assert session.value(step, "addr") == session.value(step, "rdi")
+    length = session.value(step, "rip") - session.value(step, "entry")
+    assert length == len(bytes.fromhex("53 31db 5b")), session.output  # push, xor, pop
+
+
+def test_a_fault_of_the_kernel_is_unwound_through_both_frames(session):
+    """From the fault handler over the copy to the system call, and over that to the program."""
+    step = "kernel fault"
+    assert_order(session, step, [*FAULT_WALK, "uaccess_copy_in", *SYSCALL_WALK[1:], "hand_to_kernel",
+                                 "main"])
+    assert session.text(step).count("<signal handler called>") == 2, session.output
+    assert 0 < session.value(step, "rsp") < 1 << 47
 
 
 def test_all_registers_are_seen_through_the_trap_frame(session):
