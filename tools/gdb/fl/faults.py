@@ -1,6 +1,8 @@
 """The fault in hand: fl fault."""
 
-from .core import (PAGE_BYTES, Garbage, command, enum_text, flags_text, page_words, say, seconds,
+import gdb
+
+from .core import (PAGE_BYTES, Garbage, command, current_cpu, enum_text, flags_text, page_words, say, seconds,
                    text_of, usage)
 from .disk import request_of_page, request_text
 from .files import cache_title, find_cached
@@ -57,19 +59,36 @@ def say_page(vma, addr):
         say(f"  request    {text_of(device['name'])}: {request_text(state, request)}")
 
 
+def say_what(addr, access, flags, mm):
+    """What is asked for; => the VMA there, or None."""
+    say(f"  address    {addr:#x}")
+    by = "program" if flags & FLAG_USER else "kernel, for the program"
+    say(f"  access     {enum_text(access, 'enum fault_access', 'FAULT_')}, by the {by}")
+    if flags & ~FLAG_USER:
+        say(f"  flags      {flags_text(flags & ~FLAG_USER, 'enum fault_flag', 'FAULT_FLAG_')}")
+    vma = find_vma(mm.dereference(), addr)
+    say("  VMA        " + ("none at this address" if vma is None else maps_line(vma)))
+    return vma
+
+
+def say_beginning(task):
+    """At the first line of fault_user(), which has nothing but its arguments; => whether gdb is there."""
+    frame = gdb.newest_frame()
+    if frame.name() != "fault_user" or int(current_cpu()["current"]) != int(task.address):
+        return False
+    arguments = {name: frame.read_var(name) for name in ("addr", "access", "flags", "mm")}
+    addr = int(arguments["addr"])
+    say(f"fault {int(task['faults']['started']) + 1} of {title(task)}, which begins here")
+    vma = say_what(addr, arguments["access"], int(arguments["flags"]), arguments["mm"])
+    if vma is not None and int(vma["file"]) and not int(vma["flags"]) & VMA_HUGETLB:
+        say_page(vma, addr)
+    return True
+
+
 def say_fault(task, fault):
     addr = int(fault["addr"])
     say(f"fault of {title(task)}, {attempt_text(fault)}")
-    say(f"  address    {addr:#x}")
-    by = "program" if int(fault["flags"]) & FLAG_USER else "kernel, for the program"
-    say(f"  access     {enum_text(fault['access'], 'enum fault_access', 'FAULT_')}, by the {by}")
-    if int(fault["flags"]) & ~FLAG_USER:
-        say(f"  flags      {flags_text(fault['flags'], 'enum fault_flag', 'FAULT_FLAG_')}")
-    vma = find_vma(fault["mm"].dereference(), addr)
-    if vma is None:
-        say("  VMA        none at this address")
-    else:
-        say(f"  VMA        {maps_line(vma)}")
+    vma = say_what(addr, fault["access"], int(fault["flags"]), fault["mm"])
     say(f"  lock       {lock_text(fault)}")
     say(f"  retries    {int(fault['retries'])}")
     say(f"  so far     {history_text(fault)}")
@@ -92,6 +111,8 @@ def fault_command(words):
     if len(words) > 1:
         usage("fl fault [TASK]")
     task = find_task(words[0] if words else "")
+    if say_beginning(task):
+        return
     if not int(task["fault"]):
         raise Garbage(f"{title(task)} is in no fault; see fl tasks, fl stop-at fault")
     say_fault(task, task["fault"].dereference())

@@ -43,6 +43,7 @@ class Stop(gdb.Breakpoint):
         super().__init__(location, type=kind or gdb.BP_HARDWARE_BREAKPOINT, internal=bool(task))
         self.what, self.program, self.of_task, self.result = what, program, task, result
         self.was_hit = False
+        self.silent = bool(task)  # a phase is told in words
 
     def stop(self):
         try:
