@@ -56,7 +56,7 @@
 /* ---- Shared state ---- */
 
 byte rd = 0; bool wr = 0; byte head = 0, tail = 0;   /* mmap_lock: tickets, so first come first served */
-bit changes = 0;                                     /* mm->change_count */
+byte changes = 0;                                     /* mm->change_count; only recheck looks at it */
 byte tree = 0;                                       /* the VMA at the address */
 bool vlive[NV], detached[NV], is_file[NV];
 byte vrd[NV]; bool vwr[NV];                          /* vma->lock; vwr: a writer has it or waits for it */
@@ -225,7 +225,7 @@ inline read_in() {
 }
 
 proctype fault(byte me) {
-    byte v, p, tk, i_, n, counted, pinned = NONE, dead; bool tried, let, reread, kept; bit seen;
+    byte v, p, tk, i_, n, counted, pinned = NONE, dead; bool tried, let, reread, kept; byte seen;
     n = 0;
     do
     :: n < NACC -> n++;
@@ -352,7 +352,7 @@ proctype writer(byte me) {
 #ifdef BUG_ZAP_BEFORE_DETACH
         zap(NONE);
 #endif
-        d_step { changes = 1 - changes; tree = new };
+        d_step { if :: RETRY == RECHECK -> changes++ :: else fi; tree = new };
         if :: old != NONE ->
               detach(old);
 #ifndef BUG_ZAP_BEFORE_DETACH
