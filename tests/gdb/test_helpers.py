@@ -38,7 +38,7 @@ STEPS = [
     ("absent pte", [tried(f"fl pte 0x401000 {PROGRAM}")]),
     ("retry", [f"fl stop-at retry for {PROGRAM}", "continue", "fl fault", "delete"]),
     ("bad", ["hbreak bad_touch", "continue", 'printf "addr = %#lx\\n", page',
-             "delete", f"fl stop-at fault for {PROGRAM}", "continue", "delete"]),
+             "delete", f"fl stop-at fault for {PROGRAM}", "continue", "fl fault", "delete"]),
     *((f"phase {i}", [tried("fl step-fault")]) for i in range(7)),
     ("step locks", ["fl locks"]),
     ("second wait", ["fl stop-at wait for nobody", f"fl stop-at wait for {PROGRAM}", "continue"]),
@@ -182,6 +182,13 @@ def test_a_stop_tells_why(session):
     assert re.search(rf"^fl stop-at: a fault starts over: \d+ {PROGRAM}$", text, re.MULTILINE)
     assert "attempt 1" in text and "in the cache: frame" in text and "up to date" in text
     assert "fl stop-at: a fault ends with SIGBUS: " in session.text("sigbus")
+
+
+def test_a_fault_that_only_begins(session):
+    text = session.text("bad")
+    assert re.search(rf"^fault \d+ of \d+ {PROGRAM}, which begins here$", text, re.MULTILINE), text
+    assert f"  address    {address(session, 'second'):#x}\n  access     read, by the program\n" in text, text
+    assert f"page       3 of {FILE} (inode" in text and "not in the cache" in text, text
 
 
 def test_a_fault_phase_by_phase(session):

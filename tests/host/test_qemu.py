@@ -1,6 +1,8 @@
 """tools/qemu: what outside checks rely on, tried with a kernel of a page."""
 
+import os
 import subprocess
+import sys
 
 import pytest
 
@@ -35,6 +37,19 @@ def test_a_reset_is_reported_for_any_kernel(qemu):
     assert "  its interrupt table ends at byte 0x0: no place for most exceptions" in lines
     assert any(line.startswith("  at 0x00000000001") and "CPU 0 of 1" in line for line in lines)
     assert "  not known: there is no task yet, or its memory cannot be read" in lines
+
+
+def test_a_signal_ends_it_also_without_a_time_limit(toy_kernel, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "tools/qemu", "--timeout", "0", "--disk", "none", "--kernel", toy_kernel,
+         "--append", "h"], cwd=ROOT, env=dict(os.environ, BUILD=str(tmp_path)),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout.read(1) == b"h"
+        process.terminate()
+        assert process.wait(10) == 128 + 15
+    finally:
+        process.kill()
 
 
 def test_a_programs_124_says_nothing(qemu):
