@@ -316,9 +316,11 @@ compare: $(RELEASE_KERNEL) $(SMALL) linux ##(15 s) PROG="/tests/NAME ARGS": its 
 bench: $(RELEASE_KERNEL) $(SMALL) ##(5 s) instructions per operation on an address space, beside Linux 6.12 (BENCH="--linux --json FILE")
 	$(Q)$(PYTHON) tools/bench $(BENCH)
 
-.PHONY: experiments
+.PHONY: experiments experiments-book
 experiments: $(RELEASE_KERNEL) $(DISK) $(SMALL) ##(15 minutes, QUICK=1: 2) retry and readahead policies in numbers, into build/experiments/
 	$(Q)$(PYTHON) -B tools/experiments $(if $(QUICK),--quick)
+experiments-book: ##(1 s) tables and plots of the last `make experiments` into docs/
+	$(Q)$(PYTHON) -B tools/experiments --book
 
 .PHONY: trace
 trace: $(RELEASE_KERNEL) $(SMALL) ##(10 s) PROG="mplay ...": its faults, requests and windows as a page and for Perfetto, into build/trace/

@@ -331,7 +331,7 @@ static void start(pthread_t *thread, uint64_t stack, void *(*function)(void *), 
     pthread_attr_destroy(&attributes);
 }
 
-/* Gives each its number, file and thread. `stack` is the first one's. */
+/* A thread for each; `stack` is the first one's. */
 static void start_all(struct faulter *all, uint64_t count, uint64_t stack,
                       void *(*function)(void *))
 {
@@ -406,27 +406,22 @@ static void run(void)
 static const char help_text[] =
     "Usage: mloop [options] FILE\n"
     "\n"
-    "Threads touch pages of FILE through mappings of their own, which drops its cached pages "
-    "first;\n"
-    "beside them one maps and unmaps a page of memory until the last of them has ended.\n"
+    "Threads touch pages of FILE through mappings of their own, which drops its cached pages.\n"
+    "Beside them one maps and unmaps a page of memory until the last of them has ended.\n"
     "\n"
     "  --threads N      how many fault (4, at most 64)\n"
     "  --touches N      pages that each of them touches (100)\n"
-    "  --order ORDER    random: anywhere; own: each its part of the file; same: all from page 0 "
-    "on\n"
+    "  --order ORDER    random: anywhere; own: each its part of the file; same: all from page 0\n"
     "  --step N         the distance of two touches for own and same (1)\n"
     "  --writer WRITER  none, bare: map and unmap; touch: map, store, unmap\n"
-
-    "  --scan FILE      processes go through FILE meanwhile, over and over, so that memory is "
-    "short;\n"
-    "                   each through 64 MiB of it\n"
+    "  --scan FILE      processes go through FILE meanwhile, over and over, 64 MiB each, so that\n"
+    "                   memory is short\n"
     "  --scanners N     how many (1, at most 64)\n"
     "  --sum            look at every byte of each page\n"
     "\n"
-    "Prints lines `name: value`. *_end_us: when the first and the last thread had ended. turn_*: "
-    "how\n"
-    "long one turn of the loop took, to 3 %. fault_*, ra_*, read_*, disk_*: what moved in "
-    "/proc/vmstat.\n";
+    "Prints lines `name: value`. *_end_us: when the first and the last thread had ended.\n"
+    "turn_*: how long one turn of the loop took, to 3 %. fault_*, ra_*, read_*, disk_*: what\n"
+    "moved in /proc/vmstat.\n";
 
 static __attribute__((noreturn)) void usage_error(const char *message, const char *word)
 {

@@ -1,9 +1,11 @@
 """Runs the experiments.
 
     tools/experiments [--quick] [--only NAME,...] [--out FOLDER]
+    tools/experiments --book [--out FOLDER]
 
 Boots the kernel many times, two boots at a time, and writes FOLDER (build/experiments): report.md, a CSV file for each
 table, and plots. Nothing in them depends on this machine or the hour: run twice, the files are the same.
+With --book nothing is run: tables and plots of a whole run in FOLDER go into docs/.
 Exit status: 0; 1 where a boot failed; 2 where the call was wrong.
 """
 
@@ -15,7 +17,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from experiments import loops, machine, matrix, readahead, report, streams, stride  # noqa: E402
+from experiments import book, loops, machine, matrix, readahead, report, streams, stride  # noqa: E402
 
 EXPERIMENTS = {module.NAME: module for module in (streams, stride, loops, matrix, readahead)}
 
@@ -26,11 +28,14 @@ def parse_arguments():
     parser.add_argument("--only", metavar="NAME,...", help=f"some of {', '.join(EXPERIMENTS)}")
     parser.add_argument("--out", metavar="FOLDER", default=os.path.join(machine.BUILD, "experiments"),
                         help="default build/experiments; what is in it is deleted")
+    parser.add_argument("--book", action="store_true", help="take what is in FOLDER over into docs/")
     args = parser.parse_args()
     names = args.only.split(",") if args.only else list(EXPERIMENTS)
     for name in names:
         if name not in EXPERIMENTS:
             parser.error(f"there is no experiment {name}; there are {', '.join(EXPERIMENTS)}")
+    if args.book and not os.path.isfile(os.path.join(args.out, "report.md")):
+        parser.error(f"there is no report in {args.out}; `make experiments` makes one")
     if os.path.exists(args.out) and not is_ours(args.out):
         parser.error(f"{args.out} is there and was not made by this tool")
     args.modules = [EXPERIMENTS[name] for name in EXPERIMENTS if name in names]
@@ -43,6 +48,9 @@ def is_ours(folder):
 
 def main():
     args = parse_arguments()
+    if args.book:
+        book.copy_from(args.out)
+        return 0
     plans = {module: module.boots(args.quick) for module in args.modules}
     boots = [boot for plan in plans.values() for boot in plan]
     try:

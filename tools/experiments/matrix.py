@@ -84,7 +84,14 @@ page is dropped meanwhile: without a pin {missing['misses']} of {missing['waits'
 {seconds(kept['end_us'])}. Where the lock is let go before the disk is asked (`submit`), nobody waits for it long enough:
 {submit['misses']} misses without a pin.
 """
+    both = rows["matrix"] + rows["pressure"]
+    claims = [f"Retry misses with `fault_pin=1`: {sum(row['misses'] for row in both if row['pin'] == '1')} in "
+              f"{sum(row['waits'] for row in both if row['pin'] == '1'):,} waits; without: "
+              f"{sum(row['misses'] for row in both if row['pin'] == '0')} in "
+              f"{sum(row['waits'] for row in both if row['pin'] == '0'):,}.",
+              f"Locks held across I/O, but with `hold`, and under `fault_drop=wait`: "
+              f"{sum(row['across'] for row in both if row['retry'] != 'hold' and row['drop'] == 'submit')}."]
     return Section("All policies of faults", text, plan, [
         Table("matrix", "Memory to spare", COLUMNS, rows["matrix"]),
         Table("pressure", "A file eight times the memory", COLUMNS, rows["pressure"]),
-    ])
+    ], claims=claims)

@@ -115,6 +115,8 @@ stands with 128 KiB only.
 `stream` against `ondemand`: in {len(within)} of {len(beside)} orders at most two requests and two waits more for each stream
 (a random order counts as many streams as touches); in {len(fewer)} fewer of both.
 """
+    claims = [f"`stream` against `ondemand`: within two requests and two waits for each stream in {len(within)} of "
+              f"{len(beside)} orders, fewer of both in {len(fewer)}."]
     return Section("Readahead: orders, policies and windows", text, plan, [
         Table("readahead-stream", "stream against ondemand", AGAINST, beside),
-        Table("readahead", "Every run", COLUMNS, rows)], plots_of(rows))
+        Table("readahead", "Every run", COLUMNS, rows)], plots_of(rows), claims)

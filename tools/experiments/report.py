@@ -11,6 +11,7 @@ class Section:
     boots: list                                  # whose machines and disks are stated
     tables: list = field(default_factory=list)
     plots: dict = field(default_factory=dict)    # NAME.svg: its text
+    claims: list = field(default_factory=list)   # what it shows, a line each, for the head of the report
 
     def machines(self):
         lines = []
@@ -45,6 +46,7 @@ def write(folder, sections, quick):
         for name, text in section.plots.items():
             write_text(os.path.join(folder, name), text)
     text = INTRODUCTION.format(flag=" QUICK=1" if quick else "")
+    text += "\n" + "".join(f"- {claim}\n" for section in sections for claim in section.claims)
     write_text(os.path.join(folder, "report.md"),
                "\n".join([text] + [section.markdown() for section in sections]))
 

@@ -18,7 +18,7 @@ def milliseconds(nanoseconds):
 
 
 def percent(value):
-    return f"{value:.2f} %"
+    return f"{round(value, 2) + 0.0:.2f} %"
 
 
 def decimal(value):
