@@ -304,7 +304,7 @@ fuzz-range-tree: $(BUILD)/host/fuzz-range-tree ##(SECONDS=60) libFuzzer against 
 	@mkdir -p $(BUILD)/fuzz-range-tree
 	$(Q)$< -max_total_time=$(SECONDS) -max_len=4096 -print_final_stats=1 \
 	    -artifact_prefix=$(BUILD)/fuzz-range-tree/ $(BUILD)/fuzz-range-tree
-test-gdb: $(TEST_KERNELS) ##(20 s) a scripted gdb session
+test-gdb: $(TEST_KERNELS) ##(2 minutes) scripted gdb sessions
 	$(Q)$(PYTHON) tests/run gdb
 test-long: $(TEST_KERNELS) $(HOST_TESTS) ##(15 minutes) every test, in more configurations
 	$(Q)$(PYTHON) tests/run all --long

@@ -178,6 +178,10 @@ def test_what_is_missing_is_said(tmp_path):
     said, status = run("--attach=/nowhere/sock")
     assert (status, said) == (1, "debug: no kernel listens at /nowhere/sock; start one with "
                               "tools/qemu --debug --gdb=/nowhere/sock\n")
+    (BUILD / "gdb.json").unlink()
+    said, status = run("--attach")
+    assert (status, said) == (1, "debug: no kernel waits for gdb; start one with tools/qemu --debug "
+                              "--gdb\n")
     said, status = run(GDB="no-such-gdb")
     assert (status, said) == (1, "debug: no no-such-gdb here; run ./setup\n")
     small = tmp_path / "gdb"
