@@ -143,6 +143,7 @@ def test_what_cannot_be_replayed_is_said(folder, tmp_path):
     image = tmp_path / "image"
     image.write_bytes(b"another")
     (tmp_path / "run").mkdir(exist_ok=True)
+    (tmp_path / "run" / "replay.bin").touch()
     text = (folder / "run" / "run.json").read_text(encoding="utf-8")
     (tmp_path / "run" / "run.json").write_text(text.replace(str(BUILD / "small.img"), str(image)))
     status, said = run(f"--replay={tmp_path}/run")
