@@ -32,12 +32,16 @@ struct look {
 
 static u64 timeout_secs; /* 0: off */
 static struct timer timer;
+static LOCK_CLASS(setting_lock_class, "hung task timeout");
+static struct spinlock setting_lock = SPINLOCK_INIT(&setting_lock_class); /* of who sets it */
 
 static bool is_hung(const struct task *task, u64 limit_ns)
 {
+    /* Until it has left its CPU, the time is that of the wait before, and its stack is in use. */
+    bool has_left = !atomic_load(&task->on_cpu);
     u64 since = READ_ONCE(task->wait_since_ns);
 
-    return READ_ONCE(task->state) == TASK_SLEEPING && READ_ONCE(task->wait_reason) &&
+    return has_left && READ_ONCE(task->state) == TASK_SLEEPING && READ_ONCE(task->wait_reason) &&
            !READ_ONCE(task->wait_may_last) && task->hung_since_ns != since &&
            clock_ns() - since > limit_ns;
 }
@@ -101,6 +105,8 @@ static void look_round(struct timer *unused)
     (void)unused;
     if (!seconds)
         return;
+    /* Reports look at what waits for a grace period, and none waits for an idle CPU: this one is not, for now. */
+    atomic_and(&sched_idle_mask, ~(1ul << cpu_index()));
     hung_task_check(seconds * NS_PER_SECOND);
     arm(seconds);
 }
@@ -114,6 +120,7 @@ int hung_task_set_timeout_secs(u64 seconds)
 {
     if (seconds > TIMEOUT_MAX_SECS)
         return -EINVAL;
+    spin_lock(&setting_lock);
     if (!timer.fn)
         timer_init(&timer, look_round);
     WRITE_ONCE(timeout_secs, 0);
@@ -121,5 +128,6 @@ int hung_task_set_timeout_secs(u64 seconds)
     WRITE_ONCE(timeout_secs, seconds);
     if (seconds)
         arm(seconds);
+    spin_unlock(&setting_lock);
     return 0;
 }

@@ -18,7 +18,8 @@ struct timer {
 };
 
 void timer_init(struct timer *timer, void (*fn)(struct timer *timer));
-void timer_arm(struct timer *timer, u64 deadline_ns); /* re-arming moves it. Any context. */
+/* Re-arming moves it. Any context; but callers see to it that no two arm or cancel one timer at the same time. */
+void timer_arm(struct timer *timer, u64 deadline_ns);
 bool timer_cancel(struct timer *timer); /* => was armed. When false the callback may be running;
                                            timer_cancel_sync waits for it */
 bool timer_cancel_sync(struct timer *timer); /* not from interrupts */

@@ -6,6 +6,7 @@
 #include "kernel/cpu/smp.h"
 #include "kernel/cpu/trap.h"
 #include "kernel/sched/grace.h"
+#include "kernel/sched/hung.h"
 #include "kernel/sched/timer.h"
 #include "kernel/sched/wait.h"
 #include "kernel/sync/atomic.h"
@@ -759,4 +760,24 @@ KTEST(sched, idle_time_grows_while_everybody_sleeps)
     }
     KEXPECT(most >= 4 * MS);
     KEXPECT(sched_switch_count() >= switches + 2);
+}
+
+/* ---- Tasks that hang ---- */
+
+static void set_hung_timeout_often(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 20000; i++)
+        (void)hung_task_set_timeout_secs(1000 + i % 2);
+}
+
+KTEST(sched, the_hung_task_timeout_can_be_set_by_two_at_once)
+{
+    struct test_threads threads = {0};
+    u64 before = hung_task_timeout_secs();
+
+    threads_start_on_each_cpu(&threads, set_hung_timeout_often, NULL);
+    KEXPECT_EQ(threads_join(&threads), 0);
+    KEXPECT_EQ(hung_task_set_timeout_secs(before), 0);
+    KEXPECT_EQ(hung_task_timeout_secs(), before);
 }
