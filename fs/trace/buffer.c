@@ -3,6 +3,7 @@
  */
 #include "fs/trace/tracefs.h"
 #include "kernel/cpu/clock.h"
+#include "kernel/cpu/smp.h"
 #include "kernel/log/log.h"
 #include "kernel/sched/grace.h"
 #include "lib/errno.h"
@@ -74,17 +75,32 @@ _Static_assert(PAGES_MIN *TRACE_PAGE_SLOTS >
                    1 + DIV_ROUND_UP(TRACE_MARK_BYTES, sizeof(struct trace_record)),
                "a mark would overwrite its beginning, and readers would wait for it for ever");
 
-/* trace_read_lock held. A writer that has looked up its ring already is through after a grace period. */
+static void do_nothing(void *unused)
+{
+    (void)unused;
+}
+
+/*
+ * Whoever has looked up his ring already is through: tasks after a grace period; interrupts, which that does not wait for where
+ * they come upon an idle CPU, once their CPU takes a call.
+ */
+static void wait_for_writers(void)
+{
+    grace_wait();
+    smp_call(cpu_online_mask(), do_nothing, NULL);
+}
+
+/* trace_read_lock held. */
 static int resize_locked(u64 kb)
 {
     struct trace_ring **rings = kzalloc(MAX_CPUS * sizeof(*rings));
-    int error =
-        rings ? rings_create(rings, MAX(DIV_ROUND_UP(kb, KB_PER_PAGE), PAGES_MIN)) : -ENOMEM;
+    u64 n_pages = kb / KB_PER_PAGE + (kb % KB_PER_PAGE != 0);
+    int error = rings ? rings_create(rings, MAX(n_pages, PAGES_MIN)) : -ENOMEM;
 
     if (!error) {
         for (unsigned cpu = 0; cpu < cpu_count(); cpu++)
             rings[cpu] = trace_ring_replace(cpu, rings[cpu]);
-        grace_wait();
+        wait_for_writers();
         rings_free(rings);
         was_sized = true;
     }

@@ -31,28 +31,35 @@ struct open_pipe {
 
 /* ---- Waiting ---- */
 
+static LOCK_CLASS(look_lock_class, "trace look");
+static struct spinlock look_lock =
+    SPINLOCK_INIT(&look_lock_class); /* one arms the timer at a time */
+static struct timer look_timer;
+
 static bool is_worth_waking(void)
 {
     return !trace_is_empty() || !READ_ONCE(trace_on);
 }
 
-static void look(struct timer *timer)
+/* Somebody has queued. Either this sees that the timer has expired, or the timer sees him. */
+static void look_later(void)
 {
+    bool irqs = spin_lock_irq(&look_lock);
+
+    if (!READ_ONCE(look_timer.is_armed))
+        timer_arm(&look_timer, clock_ns() + LOOK_NS);
+    spin_unlock_irq(&look_lock, irqs);
+}
+
+static void look(struct timer *unused)
+{
+    (void)unused;
     if (wait_queue_is_empty(&readers))
         return;
     if (is_worth_waking())
         wait_wake_all(&readers);
     else
-        timer_arm(timer, clock_ns() + LOOK_NS);
-}
-
-static struct timer look_timer;
-
-/* Somebody has queued. */
-static void look_later(void)
-{
-    if (!READ_ONCE(look_timer.is_armed))
-        timer_arm(&look_timer, clock_ns() + LOOK_NS);
+        look_later();
 }
 
 /* Until there may be something. => 0 or -ERESTARTSYS */

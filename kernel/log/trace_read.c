@@ -166,18 +166,19 @@ void trace_stats_get(unsigned cpu, struct trace_stats *out)
 {
     struct trace_ring *ring = trace_ring_of(cpu);
     struct trace_slot slot;
-    u64 at, end, written;
+    u64 at, end;
+    s64 overrun; /* marks that are just being written make it too small for a moment */
 
     *out = (struct trace_stats){0};
     if (!ring)
         return;
     end = READ_ONCE(ring->next);
-    written = end - READ_ONCE(ring->n_more) - ring->events_cleared;
     for (at = MAX(oldest_slot(ring), ring->read_from); find_record(ring, &at, end, &slot); at++) {
         if (out->entries++ == 0)
             out->oldest_ns = slot.record.time_ns;
     }
     out->taken = ring->n_taken;
     out->bytes = out->entries * sizeof(struct trace_record);
-    out->overrun = written > out->entries + out->taken ? written - out->entries - out->taken : 0;
+    overrun = end - READ_ONCE(ring->n_more) - ring->events_cleared - out->entries - out->taken;
+    out->overrun = MAX(overrun, 0l);
 }

@@ -492,3 +492,15 @@ KTEST(trace, a_ring_that_replaces_another_begins_empty_and_shows_what_it_gets)
     kfree(cursor);
     end();
 }
+
+KTEST(trace, a_mark_that_is_counted_late_makes_no_overrun)
+{
+    begin(TRACE_ID_fault_retry);
+    TRACE(fault_retry, .addr = 1, .attempt = 1);
+    own_ring()->n_more +=
+        40; /* by a mark that claimed its slots after the reader had looked how many there are */
+    KEXPECT_EQ(own_stats().entries, 1);
+    KEXPECT_EQ(own_stats().overrun, 0);
+    own_ring()->n_more -= 40;
+    end();
+}

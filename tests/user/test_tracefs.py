@@ -126,3 +126,21 @@ def test_the_longest_mark_fits_the_smallest_ring():
               "tr -cd x </tmp/out | wc -c; grep -o 'short' /tmp/out")
     result = boot("/bin/sh", "-c", script, timeout=60)
     assert (result.status, re.sub("Terminated\n", "", result.out)) == (0, "8\n4096\nshort\n"), result.explain()
+
+
+def test_a_size_that_no_ring_can_have_is_refused():
+    script = ("cd /sys/kernel/tracing; echo 64 >buffer_size_kb; "
+              "echo 18446744073709551615 >buffer_size_kb || cat buffer_size_kb")
+    result = boot("/bin/sh", "-c", script)
+    assert (result.status, result.out.splitlines()[-1]) == (0, "64"), result.explain()
+
+
+def test_programs_that_wait_for_events_and_others_that_resize_the_rings_at_once():
+    """The timer that looks for readers of trace_pipe is armed by one at a time; rings go away while interrupts record."""
+    script = ("cd /sys/kernel/tracing; echo 1 >events/enable; pids=; "
+              "for i in 1 2 3 4; do cat trace_pipe >/dev/null & pids=\"$pids $!\"; done; "
+              "for n in 8 64 1408 8 64 1408; do echo $n >buffer_size_kb; cat /data/medium.bin >/dev/null; "
+              "echo 3 >/proc/sys/vm/drop_caches; done; echo 0 >events/enable; "
+              "kill $pids; wait 2>/dev/null; cat buffer_size_kb")
+    result = boot("/bin/sh", "-c", script, smp=2, timeout=60)
+    assert (result.status, result.out.splitlines()[-1:]) == (0, ["1408"]), result.explain()
