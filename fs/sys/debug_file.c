@@ -205,10 +205,14 @@ void sysfs_process_ended(const void *process)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(files); i++) {
         struct debug_file *debug = files[i].arg;
+        bool is_his;
 
-        if (READ_ONCE(debug->process) != process)
-            continue;
-        WRITE_ONCE(debug->process, NULL);
-        debug->undo();
+        spin_lock(&writer_lock);
+        is_his = debug->process == process;
+        if (is_his)
+            debug->process = NULL;
+        spin_unlock(&writer_lock);
+        if (is_his)
+            debug->undo();
     }
 }
