@@ -6,6 +6,7 @@
  * its own.
  */
 #include "kernel/cpu/uaccess.h"
+#include "kernel/sched/grace.h"
 #include "lib/string.h"
 #include "mm/core/frames.h"
 #include "mm/file_read.h"
@@ -293,6 +294,7 @@ static bool begin_short(struct fault_rig *rig, u64 *old_reserve)
     knob_set("readahead", "ondemand");
     knob_set("map_around_bytes", "65536");
     reclaim_pages(~0ul);
+    grace_barrier(); /* what earlier tests have deferred would come back in the middle of this one */
     frames_drain_cpu_lists();
     *old_reserve = frames_set_reserve(frames_free_count() - SHORT_FRAMES);
     return true;
