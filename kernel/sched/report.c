@@ -24,13 +24,15 @@ static const char *state_name(const struct task *task)
     return task->state < ARRAY_SIZE(state_names) ? state_names[task->state] : "?";
 }
 
-/* The reason is a format for the two arguments; read once, since the task may wake up meanwhile. */
+/* The reason is a format for the two arguments; the task may wake up meanwhile, and wait for something else. */
 void task_format_wait(const struct task *task, char *text, size_t size)
 {
     const char *reason = READ_ONCE(task->wait_reason);
+    u64 a = READ_ONCE(task->wait_args[0]), b = READ_ONCE(task->wait_args[1]);
 
-    if (reason)
-        format_to(text, size, reason, task->wait_args[0], task->wait_args[1]);
+    if (reason && READ_ONCE(task->wait_reason) ==
+                      reason) /* else they may be another wait's: no strings, perhaps */
+        format_to(text, size, reason, a, b);
     else
         format_to(text, size, "nothing that it named");
 }
@@ -160,13 +162,23 @@ unsigned task_print_holders(const void *lock, report_line line)
     return holders.n;
 }
 
+/* Still in the wait that is reported: what it wrote before it slept belongs together. */
+static bool sleeps_still(const struct task *task)
+{
+    return !atomic_load(&task->on_cpu) && READ_ONCE(task->state) == TASK_SLEEPING &&
+           READ_ONCE(task->wait_since_ns) == task->hung_since_ns;
+}
+
 static void print_wanted(const struct report *r, report_line line)
 {
+    line("what it waits for:");
+    const void *object = READ_ONCE(r->task->wait_object);
     wait_holder_fn holder = READ_ONCE(r->task->wait_holder);
 
-    line("what it waits for:");
-    if (holder)
-        holder(r->task->wait_object, line);
+    if (!sleeps_still(r->task))
+        line("nothing any more: it has woken up");
+    else if (holder)
+        holder(object, line);
     else
         line("nobody knows who will end that");
 }

@@ -5,6 +5,7 @@
 #include "kernel/cpu/clock.h"
 #include "kernel/cpu/smp.h"
 #include "kernel/cpu/trap.h"
+#include "kernel/log/report.h"
 #include "kernel/sched/grace.h"
 #include "kernel/sched/hung.h"
 #include "kernel/sched/timer.h"
@@ -780,4 +781,55 @@ KTEST(sched, the_hung_task_timeout_can_be_set_by_two_at_once)
     KEXPECT_EQ(threads_join(&threads), 0);
     KEXPECT_EQ(hung_task_set_timeout_secs(before), 0);
     KEXPECT_EQ(hung_task_timeout_secs(), before);
+}
+
+static struct task sleeper; /* nobody runs it */
+static unsigned times_asked;
+
+static void is_asked(const void *object, void (*line)(const char *fmt, ...))
+{
+    (void)line;
+    KEXPECT_EQ(object, &times_asked);
+    times_asked++;
+}
+
+static void say_nothing(const char *fmt, ...)
+{
+    (void)fmt;
+}
+
+/* Between two lines the sleeper wakes up, and sleeps again for something that nobody holds. */
+static void wake_him_meanwhile(const char *fmt, ...)
+{
+    if (strcmp(fmt, "what it waits for:") != 0)
+        return;
+    sleeper.wait_object = NULL;
+    sleeper.wait_since_ns++;
+}
+
+static void report_sleeper(report_line line)
+{
+    struct trap_frame frame = {.cs = KERNEL_CS};
+    struct report report = {.kind = REPORT_HUNG_TASK,
+                            .reason = "a test",
+                            .frame = &frame,
+                            .task = &sleeper,
+                            .heading = say_nothing,
+                            .line = line,
+                            .part = REPORT_HELD};
+
+    sleeper.state = TASK_SLEEPING;
+    sleeper.wait_since_ns = sleeper.hung_since_ns = 5;
+    sleeper.wait_object = &times_asked;
+    sleeper.wait_holder = is_asked;
+    report_print(&report);
+}
+
+KTEST(sched, a_hung_task_that_wakes_up_is_not_looked_at_as_if_it_slept)
+{
+    times_asked = 0;
+    report_sleeper(say_nothing);
+    KEXPECT_EQ(times_asked, 1);
+    report_sleeper(wake_him_meanwhile);
+    KEXPECT_EQ(times_asked, 1);
 }
