@@ -20,6 +20,7 @@
 #define NS_PER_SECOND     1000000000ul
 #define NS_PER_MS         1000000ul
 #define LOOKS_PER_TIMEOUT 4
+#define REPORTS_PER_LOOK  4 /* interrupts are off meanwhile, and the task list locked */
 #define TIMEOUT_MAX_SECS  1000000ul
 /* What context_switch() leaves on a stack: five registers, rbp, the return address. */
 #define SAVED_RBP 5
@@ -62,7 +63,7 @@ static void report_if_hung(struct task *task, void *ctx)
     struct look *look = ctx;
     char waits_for[128], reason[256];
 
-    if (!is_hung(task, look->limit_ns))
+    if (look->n == REPORTS_PER_LOOK || !is_hung(task, look->limit_ns))
         return;
     task->hung_since_ns = task->wait_since_ns;
     look->n++;

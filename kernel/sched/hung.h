@@ -17,7 +17,8 @@ u64 hung_task_timeout_secs(void);
 
 /*
  * Looks now, and reports what has waited for longer than limit_ns and was not reported yet. Any context
- * in which no lock of the task list's kind is held. => reports; 0 also where the list is in use
+ * in which no lock of the task list's kind is held. => reports, at most four: others are for the next look;
+ * 0 also where the list is in use
  */
 unsigned hung_task_check(u64 limit_ns);
 

@@ -833,3 +833,30 @@ KTEST(sched, a_hung_task_that_wakes_up_is_not_looked_at_as_if_it_slept)
     report_sleeper(wake_him_meanwhile);
     KEXPECT_EQ(times_asked, 1);
 }
+
+static struct wait_queue hung_queue = WAIT_QUEUE_INIT(hung_queue);
+static bool may_go_on;
+
+static void hang(void *unused)
+{
+    (void)unused;
+    WAIT_FOR(&hung_queue, atomic_load(&may_go_on), "the end of a test", 0, 0);
+}
+
+KTEST(sched, many_hung_tasks_are_reported_a_few_at_a_time)
+{
+    struct test_threads threads = {0};
+
+    may_go_on = false;
+    while (hung_task_check(1) > 0) /* of others */
+        ;
+    for (unsigned i = 0; i < 6; i++)
+        threads_add_and_wait_asleep(&threads, hang, NULL);
+    sleep_until_ns(clock_ns() + MS);
+    KEXPECT_EQ(hung_task_check(1), 4);
+    KEXPECT_EQ(hung_task_check(1), 2);
+    KEXPECT_EQ(hung_task_check(1), 0);
+    atomic_store(&may_go_on, true);
+    wait_wake_all(&hung_queue);
+    KEXPECT_EQ(threads_join(&threads), 0);
+}
