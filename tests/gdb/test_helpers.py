@@ -31,6 +31,7 @@ def look(moment):
 STEPS = [
     ("load", [*LOAD, "hbreak slow_touch", "continue", "fl trace on",
               'printf "addr = %#lx\\n", page', "delete",
+              f"fl stop-at readahead for {PROGRAM}", "continue", "delete",
               f"fl stop-at wait for {PROGRAM}", "continue"]),
     ("printer", ["p *f", "p *page"]),
     ("first asleep", ["delete", *ASLEEP]),
@@ -176,8 +177,8 @@ def test_the_trace_ring(session, moment, attempt, page):
 
 
 def test_a_stop_tells_why(session):
-    assert re.search(rf"^fl stop-at: a fault waits for a page: \d+ {PROGRAM}$", session.text("load"),
-                     re.MULTILINE)
+    said = re.findall(rf"^fl stop-at: (.*): \d+ {PROGRAM}$", session.text("load"), re.MULTILINE)
+    assert said == ["a window goes to the disk", "a fault waits for a page"], session.text("load")
     text = session.text("retry")
     assert re.search(rf"^fl stop-at: a fault starts over: \d+ {PROGRAM}$", text, re.MULTILINE)
     assert "attempt 1" in text and "in the cache: frame" in text and "up to date" in text
