@@ -100,10 +100,15 @@ static inline void irq_disable(void)
 {
     __asm__ volatile("cli" ::: "memory");
 }
-/* Enables interrupts and halts in one step; returns after the next interrupt, interrupts on. */
+/*
+ * Enables interrupts and halts in one step; returns after the next interrupt, interrupts on.
+ * QEMU adds the instructions since the time was last read to its clock only after it has marked the CPU as halted.
+ * Where its other thread looks in between, --icount moves time on to the next timer too early and adds them on top:
+ * reading the time here leaves two of them.
+ */
 static inline void cpu_wait_for_interrupt(void)
 {
-    __asm__ volatile("sti; hlt" ::: "memory");
+    __asm__ volatile("rdtsc; sti; hlt" ::: "rax", "rdx", "memory");
 }
 
 static inline void port_out8(u16 port, u8 v)
