@@ -292,7 +292,7 @@ shell: $(RELEASE_KERNEL) $(DISK) ##(2 s to the prompt) boot straight to a shell
 
 TEST_KERNELS := $(RELEASE_KERNEL) $(DEBUG_KERNEL) $(DISK) $(SMALL)
 
-test: $(TEST_KERNELS) $(HOST_TESTS) ##(7 minutes) every test
+test: $(TEST_KERNELS) $(HOST_TESTS) ##(8 minutes) every test
 	$(Q)$(PYTHON) tests/run all
 test-kernel: $(TEST_KERNELS) ##(2 minutes) the suites inside the kernel, in each configuration
 	$(Q)$(PYTHON) tests/run kernel

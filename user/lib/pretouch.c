@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
 #define PAGE_BYTES  4096UL
 #define STACK_BYTES (64 * 1024)
@@ -59,6 +60,8 @@ static void touch_segment(const Elf64_Phdr *headers, size_t count, const Elf64_P
 
         touch_range(from, to, (segment->p_flags & PF_W) && !is_relro(headers, count, page));
     }
+    /* Where memory is short they would be taken away again. Who may not lock memory goes without. */
+    (void)mlock((const void *)start, segment->p_memsz);
 }
 
 void pretouch_program(void)

@@ -9,7 +9,7 @@
 
 /*
  * Touches every page of the program's segments, those that may be written by a store of what is
- * there, and a stretch of stack below the caller.
+ * there, and locks them where it may (mlock(2)); and a stretch of stack below the caller.
  */
 void pretouch_program(void);
 
