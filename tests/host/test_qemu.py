@@ -1,5 +1,7 @@
 """tools/qemu: what outside checks rely on, tried with a kernel of a page."""
 
+import importlib.machinery
+import importlib.util
 import os
 import subprocess
 import sys
@@ -50,6 +52,20 @@ def test_a_signal_ends_it_also_without_a_time_limit(toy_kernel, tmp_path):
         assert process.wait(10) == 128 + 15
     finally:
         process.kill()
+
+
+def test_tools_linux_starts_its_kernel_by_the_same_options(toy_kernel, tmp_path, monkeypatch, capfd):
+    """What tools/qemu learns to ask for must not end tools/linux, which has fewer options."""
+    loader = importlib.machinery.SourceFileLoader("tools_linux", str(ROOT / "tools" / "linux"))
+    linux = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(linux)
+    monkeypatch.setattr(linux, "fetch", lambda: str(toy_kernel))
+    monkeypatch.setattr(linux, "make_archive", lambda args: b"")
+    monkeypatch.setattr(linux, "WORDS", "e")
+    monkeypatch.setattr(sys, "argv", ["tools/linux", "--log", str(tmp_path / "log"),
+                                      "--timeout", "30", "--", "/bin/x"])
+    assert linux.main() == 42
+    assert capfd.readouterr() == ("e\n", "")
 
 
 def test_a_programs_124_says_nothing(qemu):
