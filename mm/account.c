@@ -24,7 +24,7 @@ struct counts {
     struct task_fault_counters *task, *system;
 };
 
-/* Good until the caller sleeps. */
+/* Good until the caller sleeps. What is counted is written to both, so `field` and `n` are looked at twice: plain values only. */
 static inline struct counts counts_now(void)
 {
     return (struct counts){&task_current()->faults, percpu_this(system_faults)};
@@ -187,7 +187,9 @@ static unsigned time_bucket(u64 ns)
 
 void account_lock_held(const struct fault *f)
 {
-    COUNT(counts_now(), lock_hold[time_bucket(clock_ns() - f->locked_ns)], 1);
+    unsigned bucket = time_bucket(clock_ns() - f->locked_ns);
+
+    COUNT(counts_now(), lock_hold[bucket], 1);
 }
 
 void account_fault_read(u64 n_pages)
@@ -245,10 +247,11 @@ static enum fault_reason reason_of(const struct fault *f)
 void account_fault_end(struct fault *f, enum fault_result result)
 {
     struct counts counts = counts_now();
+    unsigned latency = time_bucket(clock_ns() - f->begin_ns);
     f->outcome = result;
     task_current()->fault = f->outer;
     count_outcome(counts, f);
-    COUNT(counts, latency[time_bucket(clock_ns() - f->begin_ns)], 1);
+    COUNT(counts, latency[latency], 1);
     COUNT(counts, reason[reason_of(f)], 1);
     if (f->slept) {
         COUNT(counts, waits, 1);

@@ -80,8 +80,11 @@ struct fault {
     enum fault_reason reason;
     struct page *
         pinned; /* awaited page, held until it is looked up again (fault_pin=1, or the lock was kept) */
-    const struct page
-        *awaited; /* the page slept for, to tell a retry miss; only compared, never followed */
+    struct {
+        const struct page *page; /* the page slept for, or NULL; only compared, never followed */
+        const struct page_cache *cache; /* where it was then */
+        pgoff_t index;
+    } awaited; /* to tell a retry miss */
     u64 begin_ns, locked_ns; /* when the fault began, and its lock was taken */
     u64 wait_ns;
     struct fault

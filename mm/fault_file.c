@@ -14,6 +14,7 @@
 #include "lib/string.h"
 #include "mm/account.h"
 #include "mm/fault_internal.h"
+#include "mm/knobs.h"
 #include "mm/readahead_use.h"
 #include "mm/reclaim.h"
 
@@ -227,10 +228,11 @@ enum fault_result fault_file(struct fault *f)
         name_area(f);
     if (f->pgoff >= page_cache_size_pages(f->vma->file->cache))
         return FAULT_SIGBUS_ADRERR;
-    if (f->access != FAULT_WRITE && fault_map_around(f)) {
+    bool maps_around = map_around_bytes > PAGE_SIZE && f->access != FAULT_WRITE;
+    if (maps_around && fault_map_around(f)) {
         if (!f->looked)
             readahead_on_fault_hit(f->vma->file);
-        fault_note_restart_lookup(f, f->awaited);
+        fault_note_restart_lookup(f, f->awaited.page);
         f->reason = FAULT_REASON_CACHE;
         return FAULT_DONE;
     }

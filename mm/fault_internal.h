@@ -35,7 +35,10 @@ static inline pte_t *fault_ensure_entry(struct fault *f)
         f->ptep = pt_ensure(&f->mm->space, f->addr);
     return f->ptep;
 }
-/* At the first lookup after a restart: counts a retry miss if the page slept for is no longer the one found (NULL: none). */
+/*
+ * At the first lookup after a restart: counts a retry miss if the page slept for is no longer the one found (NULL: none) in its
+ * place. Where the address stands for another place by now, nothing was missed. VMA locked.
+ */
 void fault_note_restart_lookup(struct fault *f, const struct page *found);
 
 /* mm/fault_trap.c ------------------------------------------------------------------------------- */

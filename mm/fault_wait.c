@@ -18,9 +18,10 @@ void fault_unpin_page(struct fault *f)
 
 void fault_note_restart_lookup(struct fault *f, const struct page *found)
 {
-    if (f->awaited && f->awaited != found)
+    if (f->awaited.page && f->awaited.page != found &&
+        f->awaited.cache == f->vma->file->cache && f->awaited.index == f->pgoff)
         account_retry_miss();
-    f->awaited = NULL;
+    f->awaited.page = NULL;
     fault_unpin(f);
 }
 
@@ -28,7 +29,7 @@ void fault_note_restart_lookup(struct fault *f, const struct page *found)
 static int sleep_for_page(struct fault *f, struct page *page)
 {
     bool slept, was_read = !page_is_uptodate(page);
-    u64 begin = clock_ns();
+    u64 begin = was_read ? clock_ns() : 0;
     TRACE(fault_wait, .addr = f->addr, .page = page->index, .locked = f->locked);
     SYNC_POINT(fault_before_wait);
     int error = page_wait_unlocked(page, &slept);
@@ -56,7 +57,9 @@ enum fault_result fault_wait_unlocked(struct fault *f, struct page *page, struct
     else
         page_put(page);
     if (file) {
-        f->awaited = error ? NULL : page;
+        f->awaited.page = error ? NULL : page;
+        f->awaited.cache = file->cache;
+        f->awaited.index = f->pgoff;
         mapped_file_put(file);
     }
     if (error)

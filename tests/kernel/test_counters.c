@@ -10,7 +10,8 @@
 #include "tests/kernel/ext2_image.h"
 #include "tests/kernel/readahead_stage.h"
 
-#define RIG_PAGES 64
+#define RIG_PAGES      64
+#define REFUSED_STORES 300u
 
 static u64 sum_of(const u64 *buckets)
 {
@@ -123,6 +124,30 @@ FAULT_TEST(counters, a_lock_that_is_kept_is_held_for_all_of_the_wait)
         KEXPECT_EQ(sum_of(c.lock_hold), 1);
         KEXPECT(longest_below_ns(c.lock_hold) > c.wait_ns);
         KEXPECT_EQ(c.lock_across_io, 1);
+    }
+    rig_end(&rig);
+}
+
+/* Both are counted at once from one reading of the time: read twice, it is at times across the border of a bucket. */
+FAULT_TEST(counters, a_fault_is_in_the_same_buckets_for_its_task_and_the_system)
+{
+    struct fault_rig rig;
+    struct task_fault_counters before, after, own = {0};
+    if (begin(&rig, "none")) {
+        account_system(&before);
+        for (unsigned n = 0; n < REFUSED_STORES; n++) {
+            struct task_fault_counters c = rig_store(&rig, 5, 1);
+            for (unsigned i = 0; i < FAULT_TIME_BUCKETS; i++) {
+                own.latency[i] += c.latency[i];
+                own.lock_hold[i] += c.lock_hold[i];
+            }
+        }
+        account_system(&after);
+        KEXPECT_EQ(sum_of(own.lock_hold), REFUSED_STORES);
+        for (unsigned i = 0; i < FAULT_TIME_BUCKETS; i++) {
+            KEXPECT_EQ(after.latency[i] - before.latency[i], own.latency[i]);
+            KEXPECT_EQ(after.lock_hold[i] - before.lock_hold[i], own.lock_hold[i]);
+        }
     }
     rig_end(&rig);
 }
