@@ -201,7 +201,7 @@ struct super_block {
     u64 dev;          /* st_dev */
     u32 block_bytes;
     bool is_read_only;
-    bool is_no_exec; /* its files are never code */
+    bool is_no_exec;    /* its files are never code */
     struct inode *root; /* holds a reference */
     void (*statfs)(struct super_block *sb, u64 *blocks, u64 *free_blocks, u64 *files,
                    u64 *free_files);

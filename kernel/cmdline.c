@@ -13,7 +13,9 @@
 #define WORDS_BYTES 8192
 #define KNOBS_MAX   16
 
-struct cmdline cmdline = {.max_cpus = ~0ul, .loglevel = LOG_INFO, .read_ahead_kb = ~0ul,
+struct cmdline cmdline = {.max_cpus = ~0ul,
+                          .loglevel = LOG_INFO,
+                          .read_ahead_kb = ~0ul,
                           .hung_task_timeout_secs = HUNG_TASK_TIMEOUT_DEFAULT_SECS};
 
 static char storage[WORDS_BYTES];

@@ -14,7 +14,7 @@ struct cmdline {
     const char *args[CMDLINE_MAX_ARGS];
     const char *ktest; /* ktest=PATTERN, NULL: none */
     const char *ktest_after;
-    u64 ktest_seeds;  /* how many seeds the seeded tests try, 0: few */
+    u64 ktest_seeds;          /* how many seeds the seeded tests try, 0: few */
     const char *ktest_mutant; /* what is broken on purpose while the tests run, NULL: nothing */
     const char *root; /* root=vda|ram0, NULL: the RAM disk if there is one, else the first disk */
     const char *console; /* console=tty: a terminal; console=raw or NULL: a plain port */
@@ -25,8 +25,8 @@ struct cmdline {
     u64 loglevel;
     u64 sync_seed;
     u64 gate_latency_ns, gate_per_request_ns, gate_bandwidth;
-    u64 read_ahead_kb; /* ~0: not given */
-    u64 hugepages;     /* pages of 2 MiB put aside at boot */
+    u64 read_ahead_kb;          /* ~0: not given */
+    u64 hugepages;              /* pages of 2 MiB put aside at boot */
     u64 hung_task_timeout_secs; /* 0: nobody looks */
 };
 

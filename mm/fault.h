@@ -84,7 +84,7 @@ struct fault {
         const struct page *page; /* the page slept for, or NULL; only compared, never followed */
         const struct page_cache *cache; /* where it was then */
         pgoff_t index;
-    } awaited; /* to tell a retry miss */
+    } awaited;               /* to tell a retry miss */
     u64 begin_ns, locked_ns; /* when the fault began, and its lock was taken */
     u64 wait_ns;
     struct fault

@@ -18,8 +18,8 @@ void fault_unpin_page(struct fault *f)
 
 void fault_note_restart_lookup(struct fault *f, const struct page *found)
 {
-    if (f->awaited.page && f->awaited.page != found &&
-        f->awaited.cache == f->vma->file->cache && f->awaited.index == f->pgoff)
+    if (f->awaited.page && f->awaited.page != found && f->awaited.cache == f->vma->file->cache &&
+        f->awaited.index == f->pgoff)
         account_retry_miss();
     f->awaited.page = NULL;
     fault_unpin(f);

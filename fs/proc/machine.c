@@ -128,7 +128,8 @@ static size_t show_interrupts(void *arg, char *buf, size_t size)
 
 static size_t show_filesystems(void *arg, char *buf, size_t size)
 {
-    static const char text[] = "nodev\tproc\nnodev\tsysfs\nnodev\tdevfs\nnodev\ttmpfs\nnodev\ttracefs\n\text2\n";
+    static const char text[] =
+        "nodev\tproc\nnodev\tsysfs\nnodev\tdevfs\nnodev\ttmpfs\nnodev\ttracefs\n\text2\n";
     struct text_out out = {buf, size, 0};
 
     (void)arg;

@@ -33,7 +33,7 @@ u64 proc_buffer_pages(void);
 void proc_add_table(struct super_block *proc, const struct text_file *entries, size_t n);
 void proc_add_memory_files(struct super_block *proc);                       /* memory.c */
 void proc_add_vm_files(struct super_block *proc);                           /* vm.c */
-void proc_add_kernel_files(struct super_block *proc); /* kernel.c */
+void proc_add_kernel_files(struct super_block *proc);                       /* kernel.c */
 void proc_add_machine_files(struct super_block *proc, const char *cmdline); /* machine.c */
 void proc_add_load_files(struct super_block *proc);                         /* load.c */
 void proc_add_log_files(struct super_block *proc);                          /* logs.c */

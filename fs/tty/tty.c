@@ -272,7 +272,8 @@ NORETURN static void feed_console(void *arg)
 
     (void)arg;
     for (;;) {
-        WAIT_HOWEVER_LONG_FOR(&console.raw_arrived, ring_used(&console.raw) > 0, "bytes for the terminal", 0, 0);
+        WAIT_HOWEVER_LONG_FOR(&console.raw_arrived, ring_used(&console.raw) > 0,
+                              "bytes for the terminal", 0, 0);
         tty_receive_now(&console, bytes, ring_read(&console.raw, bytes, sizeof(bytes)));
     }
 }

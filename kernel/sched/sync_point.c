@@ -171,7 +171,8 @@ struct task *sync_point_wait_parked(const char *name)
 {
     struct task *task;
 
-    WAIT_HOWEVER_LONG_FOR(&tests_queue, (task = parked_at(name)) != NULL, "somebody at sync point %s", name, 0);
+    WAIT_HOWEVER_LONG_FOR(&tests_queue, (task = parked_at(name)) != NULL,
+                          "somebody at sync point %s", name, 0);
     return task;
 }
 

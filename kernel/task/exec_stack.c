@@ -59,9 +59,8 @@ static size_t strings_bytes(const struct exec_arguments *a)
 
 static int map_stack(struct mm *mm)
 {
-    s64 addr = mm_mmap(
-        mm, STACK_TOP - STACK_FIRST_BYTES, STACK_FIRST_BYTES, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN, NULL, 0);
+    s64 addr = mm_mmap(mm, STACK_TOP - STACK_FIRST_BYTES, STACK_FIRST_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN, NULL, 0);
     if (addr < 0)
         return addr;
     mm->stack_top = STACK_TOP;

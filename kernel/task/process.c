@@ -302,8 +302,8 @@ struct process *process_spawn(const char *path, const char *const *argv, const c
 
 int process_wait(struct process *process)
 {
-    WAIT_HOWEVER_LONG_FOR(&process->ended, READ_ONCE(process->state) != PROCESS_RUNNING, "process %lu to end",
-             process->pid, 0);
+    WAIT_HOWEVER_LONG_FOR(&process->ended, READ_ONCE(process->state) != PROCESS_RUNNING,
+                          "process %lu to end", process->pid, 0);
     u32 signal = process_status_signal(process->wait_status);
     int status = signal ? 128 + (int)signal : (int)(process->wait_status >> 8 & 0xff);
     process_put(process);

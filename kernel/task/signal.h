@@ -205,8 +205,8 @@ bool signal_notify_parent_locked(struct process *process, int code, int status);
 /* Of the results of a system call, only these few mean that it may have to be made again. */
 static inline bool signal_may_restart_call(const struct trap_frame *frame)
 {
-    return frame->vector == TRAP_VECTOR_SYSCALL &&
-           (s64)frame->rax >= -ERESTART_RESTARTBLOCK && (s64)frame->rax <= -ERESTARTSYS;
+    return frame->vector == TRAP_VECTOR_SYSCALL && (s64)frame->rax >= -ERESTART_RESTARTBLOCK &&
+           (s64)frame->rax <= -ERESTARTSYS;
 }
 /* Before each return to user mode, interrupts off. => whether it did something (call it again) */
 bool signal_user_return(struct trap_frame *frame);

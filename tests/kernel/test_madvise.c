@@ -417,7 +417,8 @@ KTEST(madvise, a_fork_leaves_out_wipes_and_inherits)
     KEXPECT_EQ(peek_in(child, PAGE(4)), 0);
     KEXPECT_EQ(peek_in(child, PAGE(9)), 10);
     KEXPECT_EQ(vma_find(child, PAGE(4))->flags & ~VMA_ACCOUNT, VMA_WIPEONFORK);
-    KEXPECT_EQ(vma_find(child, PAGE(8))->flags & ~VMA_ACCOUNT, VMA_RANDOM); /* locks are not inherited */
+    KEXPECT_EQ(vma_find(child, PAGE(8))->flags & ~VMA_ACCOUNT,
+               VMA_RANDOM); /* locks are not inherited */
     KEXPECT_EQ(user_peek(PAGE(1)), 2);
     KEXPECT_EQ(user_peek(PAGE(5)), 6);
     mm_put(child);
