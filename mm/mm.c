@@ -2,6 +2,7 @@
  * Address spaces: made, shared by tasks, and ended with the last of them.
  */
 #include "kernel/log/log.h"
+#include "kernel/sched/grace.h"
 #include "mm/commit.h"
 #include "mm/core/slab.h"
 #include "mm/lazy_free.h"
@@ -66,8 +67,14 @@ static void collect_vma(void *dead, const struct range_entry *entry)
     list_add_tail(dead, &vma->edit_link);
 }
 
+static void mm_free(struct deferred *deferred)
+{
+    slab_free(mm_cache, container_of(deferred, struct mm, deferred));
+}
+
 /*
- * Nobody runs in it any more, but reclaim and truncation may still come by the files' lists: so
+ * A report may look an area up without being a user (mm/report.c), so areas are detached as by any call, and `mm` stays for a
+ * grace period. Else nobody runs in it any more, but reclaim and truncation may still come by the files' lists: so
  * everything is zapped first, then the VMAs leave the lists, and only then the page table ends.
  */
 static void destroy(struct mm *mm)
@@ -77,8 +84,10 @@ static void destroy(struct mm *mm)
 
     lazy_free_forget(mm);
     range_tree_destroy(&mm->vmas, collect_vma, &dead);
-    list_for_each (vma, &dead, edit_link)
+    list_for_each (vma, &dead, edit_link) {
+        vma_detach(vma);
         mm_zap_range(mm, vma->start, vma->end);
+    }
     list_for_each (vma, &dead, edit_link)
         vma_unlink_mapping(vma);
     vma_bury(&dead);
@@ -87,7 +96,8 @@ static void destroy(struct mm *mm)
         panic("address space ends with %lu anonymous, %lu file and %lu huge pages", mm->rss_anon,
               mm->rss_file, mm->huge_pages);
     pt_space_destroy(&mm->space);
-    slab_free(mm_cache, mm);
+    mm->deferred.free = mm_free;
+    grace_defer(&mm->deferred);
 }
 
 void mm_put(struct mm *mm)

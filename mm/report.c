@@ -2,8 +2,9 @@
  * For reports: the fault that a task is in the middle of, and where its program was when it died or
  * went to sleep in the kernel, by file and offset, since nothing may be read from a disk then.
  *
- * Nothing is locked: in a panic all others stand still; else interrupts are off, so that an area just
- * found is memory of an area still (kernel/sched/grace.h).
+ * In a panic nothing is locked: all others stand still. Else the task may go on meanwhile, and its process end. Interrupts are
+ * off, so that the address space and an area just found are memory of such still (kernel/sched/grace.h); the area's file is held
+ * by the area's lock, as a fault has it. A lock that is not free is not waited for.
  */
 #include "kernel/log/report.h"
 #include "kernel/cpu/trap.h"
@@ -25,15 +26,10 @@ static bool read_user_rip(const struct task *task, u64 *rip)
            cs == USER_CS && !kernel_probe_read((u64)&frame->rip, rip);
 }
 
-static void print_program_place(const struct report *r, report_line line)
+static void print_place_in(const struct vma *vma, u64 rip, report_line line)
 {
     char path[PATH_SHOWN_BYTES] = "";
-    struct vma *vma;
-    u64 rip;
 
-    if (!r->task || !r->task->mm || !read_user_rip(r->task, &rip))
-        return;
-    vma = vma_find(r->task->mm, rip);
     if (!vma || !vma->file || !vma->file->path) {
         line("the program was at %#lx, which is no file's", rip);
         return;
@@ -41,6 +37,27 @@ static void print_program_place(const struct report *r, report_line line)
     vma->file->path(vma->file, path, sizeof(path));
     line("the program was at %#lx: byte %#lx of %s (addr2line -f -e PROGRAM %#lx)", rip,
          rip - vma->start + (vma->pgoff << PAGE_SHIFT), path, rip);
+}
+
+static void print_program_place(const struct report *r, report_line line)
+{
+    struct mm *mm = r->task ? READ_ONCE(r->task->mm) : NULL;
+    u64 rip;
+
+    if (!mm || !read_user_rip(r->task, &rip))
+        return;
+    struct vma *vma = vma_find(mm, rip);
+    if (!vma || panic_in_progress()) {
+        print_place_in(vma, rip, line);
+        return;
+    }
+    bool is_locked = rwsem_read_trylock(&vma->lock);
+    if (is_locked && !(vma->flags & VMA_DETACHED))
+        print_place_in(vma, rip, line);
+    else
+        line("the program was at %#lx, in an area that is being changed", rip);
+    if (is_locked)
+        rwsem_read_unlock(&vma->lock);
 }
 
 static void print_fault(const struct report *r, report_line line)

@@ -97,7 +97,8 @@ struct mm {
     struct list
         lazy_link; /* mm/lazy_free.c: where MADV_FREE marked pages; empty: nowhere; lazy_lock */
     u64 lazy_start, lazy_end;
-    void *owner; /* struct process, for messages */
+    void *owner;              /* struct process, for messages */
+    struct deferred deferred; /* freed after a grace period */
 };
 
 void mm_rooms_init(void); /* once at boot, after slab_init: the slabs */

@@ -104,6 +104,15 @@ void vma_bury(struct list *dead)
 
 /* ---- Fresh VMAs, and those that leave ---- */
 
+void vma_detach(struct vma *vma)
+{
+    if (!MUTANT(no_detach_wait))
+        rwsem_write_lock(&vma->lock);
+    vma->flags |= VMA_DETACHED;
+    if (!MUTANT(no_detach_wait))
+        rwsem_write_unlock(&vma->lock);
+}
+
 static u64 vma_pages(const struct vma *vma)
 {
     return (vma->end - vma->start) >> PAGE_SHIFT;
@@ -384,11 +393,7 @@ static void rob_heirs(struct vma_edit *edit, const struct vma *old)
  */
 static void detach(struct vma_edit *edit, struct vma *old)
 {
-    if (!MUTANT(no_detach_wait))
-        rwsem_write_lock(&old->lock);
-    old->flags |= VMA_DETACHED;
-    if (!MUTANT(no_detach_wait))
-        rwsem_write_unlock(&old->lock);
+    vma_detach(old);
     if (READ_ONCE(old->was_robbed))
         rob_heirs(edit, old);
     if (old->was_named || !vma_owns_anon(old))

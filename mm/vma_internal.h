@@ -72,6 +72,8 @@ MUST_CHECK int vma_edit_copy(struct vma_edit *edit, const struct vma *vma);
 MUST_CHECK int vma_edit_commit(struct vma_edit *edit);
 /* Ends the edit. What leaves memory goes to `dead`. */
 void vma_edit_close(struct vma_edit *edit, struct list *dead);
+/* It has left the tree: waits for whoever has its lock, and who gets it later sees VMA_DETACHED. */
+void vma_detach(struct vma *vma);
 /* Drops the file references and frees. No lock held: a file may be closed here. */
 void vma_bury(struct list *dead);
 

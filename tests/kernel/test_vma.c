@@ -404,6 +404,40 @@ KTEST(vma, truncation_finds_pages_mapped_through_split_areas)
     memory_file_destroy(&f);
 }
 
+/* A report holds on to an area of a space that it is no user of (mm/report.c). */
+static void end_space(void *mm)
+{
+    mm_put(mm);
+    task_exit(1);
+}
+
+KTEST(vma, a_space_ends_after_whoever_has_the_lock_of_an_area)
+{
+    struct memory_file f;
+    struct test_threads threads = {0};
+    struct mm *mm = mm_create();
+    char reason[64];
+
+    if (!KEXPECT(mm != NULL))
+        return;
+    memory_file_init(&f, 8, true, true);
+    map_file(mm, &f, 0, 2, PROT_READ, PRIVATE_FIXED, 0);
+    struct vma *vma = vma_find(mm, PAGE(1));
+    if (KEXPECT(vma != NULL) && KEXPECT(rwsem_read_trylock(&vma->lock))) {
+        struct task *ender = threads_add_and_wait_asleep(&threads, end_space, mm);
+        threads_wait_reason(ender, reason, sizeof(reason));
+        KEXPECT(strstr(reason, "writer") != NULL);
+        KEXPECT(!(vma->flags & VMA_DETACHED));
+        KEXPECT_EQ(f.file.refs, 2);
+        KEXPECT(vma_find(mm, PAGE(1)) == NULL);
+        rwsem_read_unlock(&vma->lock);
+        KEXPECT_EQ(threads_join(&threads), 1);
+    } else {
+        mm_put(mm);
+    }
+    memory_file_destroy(&f);
+}
+
 /* ---- Stacks ---- */
 
 static s64 map_stack(struct mm *mm, u64 addr, u64 pages)
