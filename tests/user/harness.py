@@ -1,6 +1,7 @@
 """Running programs under the kernel, and the same binaries on this machine's Linux."""
 
 import os
+import signal
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,12 @@ def boot(program, *args, image=SMALL, smp=1, ramdisk=False, icount=False, mem=51
                           text(kernel_log.read()))
 
 
+def default_signals():
+    """A program begins as from a terminal, also where the tests run under nohup or behind `&`: both ignore some."""
+    for name in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(name, signal.SIG_DFL)
+
+
 def on_host(program, *args, cwd=None):
     """Runs the same static binary here. A signal S gives 128 + S, as a shell shows it."""
     folder = {"/bin/": "user", "/tests/": "tests/user"}
@@ -56,7 +63,7 @@ def on_host(program, *args, cwd=None):
         if program.startswith(prefix):
             binary = os.path.join(BUILD, place, program[len(prefix):])
     done = subprocess.run([binary, *args], stdin=subprocess.DEVNULL, capture_output=True,
-                          check=False, timeout=HOST_LIMIT_S, cwd=cwd)
+                          check=False, timeout=HOST_LIMIT_S, cwd=cwd, preexec_fn=default_signals)
     status = 128 - done.returncode if done.returncode < 0 else done.returncode
     return Result(status, text(done.stdout), text(done.stderr))
 
