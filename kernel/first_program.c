@@ -9,6 +9,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/log/log.h"
 #include "kernel/task/process.h"
+#include "lib/errno.h"
 #include "lib/error_text.h"
 #include "lib/format.h"
 #include "lib/string.h"
@@ -74,6 +75,18 @@ static const char *default_program(void)
             "program (init=/path).");
 }
 
+/* What the number alone does not say. */
+static const char *hint(const char *program, int error)
+{
+    struct inode *inode;
+    if (program[0] != '/')
+        return " It is named by its whole path, as in /bin/demo.";
+    if (error != -ENOENT || vfs_lookup(NULL, "/", program, true, &inode, NULL))
+        return "";
+    inode_put(inode);
+    return " The program is there, but not the interpreter that it names (the log says which).";
+}
+
 NORETURN static void run_program(void)
 {
     static const char *const environment[] = {"PATH=/bin:/sbin:/usr/bin:/tests", "HOME=/",
@@ -84,7 +97,7 @@ NORETURN static void run_program(void)
     struct process *init = process_spawn(argv[0], argv, environment, true, &error);
     if (!init)
         give_up("The program %s cannot be started: %s.%s", argv[0], error_text(error),
-                argv[0][0] == '/' ? "" : " It is named by its whole path, as in /bin/demo.");
+                hint(argv[0], error));
     int status = process_wait(init);
     log_info("%s ended with status %d", argv[0], status);
     machine_end(MACHINE_EXIT, status);

@@ -11,10 +11,12 @@
  * with the process, or with the exec that failed.
  */
 #include "kernel/cpu/trap.h"
+#include "kernel/log/log.h"
 #include "kernel/task/exec_elf.h"
 #include "kernel/task/exec_stack.h"
 #include "kernel/task/process.h"
 #include "lib/errno.h"
+#include "lib/error_text.h"
 #include "mm/core/slab.h"
 #include "mm/file_read.h"
 
@@ -45,8 +47,11 @@ static int open_interpreter(struct load *load)
 {
     int error;
     struct file *file = file_open(NULL, "/", load->path, O_RDONLY, 0, &error);
-    if (!file)
+    if (!file) {
+        log_warn("%s cannot be run: its interpreter %s cannot be opened: %s",
+                 load->program.file->path, load->path, error_text(error));
         return error;
+    }
     load->interpreter.file = file; /* put by exec_load */
     u32 mode = file->inode->mode;
     return (mode & S_IFMT) == S_IFREG && (mode & MODE_EXECUTE_ANY) ? 0 : -EACCES;

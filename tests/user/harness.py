@@ -50,10 +50,12 @@ def boot(program, *args, image=SMALL, smp=1, ramdisk=False, icount=False, mem=51
                           text(kernel_log.read()))
 
 
-def default_signals():
-    """A program begins as from a terminal, also where the tests run under nohup or behind `&`: both ignore some."""
+def as_from_a_terminal():
+    """How a program begins, also where the tests run under nohup or behind `&`, which ignore signals, or under nice."""
     for name in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(name, signal.SIG_DFL)
+    if os.geteuid() == 0:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 def on_host(program, *args, cwd=None):
@@ -63,7 +65,7 @@ def on_host(program, *args, cwd=None):
         if program.startswith(prefix):
             binary = os.path.join(BUILD, place, program[len(prefix):])
     done = subprocess.run([binary, *args], stdin=subprocess.DEVNULL, capture_output=True,
-                          check=False, timeout=HOST_LIMIT_S, cwd=cwd, preexec_fn=default_signals)
+                          check=False, timeout=HOST_LIMIT_S, cwd=cwd, preexec_fn=as_from_a_terminal)
     status = 128 - done.returncode if done.returncode < 0 else done.returncode
     return Result(status, text(done.stdout), text(done.stderr))
 

@@ -72,6 +72,15 @@ def segment_with(index, offset, form, value):
     return change
 
 
+def dynamically_linked(good):
+    """The program with a PT_INTERP header in place of its last one."""
+    program = bytearray(good)
+    table, count = struct.unpack_from("<Q", program, 32)[0], struct.unpack_from("<H", program, 56)[0]
+    path = LINKER.encode() + b"\0"
+    struct.pack_into("<IIQQQQQQ", program, table + 56 * (count - 1), 3, 4, len(program), 0, 0, len(path), len(path), 1)
+    return bytes(program) + path
+
+
 # name: (change, what the log must say)
 BROKEN_PROGRAMS = {
     "another-machine": (elf_with(18, "<H", 183), "it is for another kind of machine"),
@@ -85,8 +94,8 @@ BROKEN_PROGRAMS = {
     "segment-huge": (segment_with(0, 40, "<Q", (1 << 63) - 1), "outside user memory"),
     "more-bytes-than-memory": (segment_with(0, 32, "<Q", (1 << 64) - 1), "larger in the file"),
     "not-aligned": (segment_with(0, 8, "<Q", 123), "not aligned"),
-    "wants-a-linker": (segment_with(0, 0, "<I", 3), "dynamically linked"),
 }
+LINKER = "/lib/no-such-linker.so"
 CUTS = {0: "not an ELF file", 4: "not an ELF file", 64: "ends too early", 1000: "outside the file",
         20000: "outside the file"}
 SHORT_BROKEN = ("entry-in-the-kernel", "segment-huge", "cut-1000")
@@ -102,6 +111,7 @@ def write_broken_programs(folder):
     for size in CUTS:
         (folder / f"cut-{size}").write_bytes(good[:size])
     os.symlink("loop", folder / "loop")
+    (folder / "wants-a-linker").write_bytes(dynamically_linked(good))
 
 
 def make_image(folder, image):
@@ -177,6 +187,13 @@ def test_a_broken_program_is_refused(case, boots):
     name = case[1]
     reason = CUTS[int(name[4:])] if name.startswith("cut-") else BROKEN_PROGRAMS[name][1]
     assert reason in result.log, result.explain()
+
+
+@cases("program", ["wants-a-linker"])
+def test_a_program_without_its_interpreter_is_told_from_one_that_is_not_there(case, boots):
+    result = boots[case]
+    check_gave_up(result, "The program is there, but not the interpreter that it names")
+    assert f"cannot be run: its interpreter {LINKER} cannot be opened: there is no such file" in result.log
 
 
 @cases("program", ["loop"])
