@@ -110,15 +110,22 @@ static bool has_it_blocked(struct signal_process *shared, const struct signal_th
 
 /*
  * Another process may send init only what it handles or blocks, whatever it says about the signal (rt_sigqueueinfo). Codes
- * above 0 are the kernel's.
+ * above 0 are the kernel's. What is blocked is queued, for init may wait for it; if it is taken to be acted upon, and there is
+ * still no handler, signal_spares_init() has the last word.
  */
-static bool is_init_safe_from(struct signal_process *shared, const struct signal_info *info)
+static void note_sender_locked(struct signal_process *shared, const struct signal_info *info)
 {
-    if (shared->process->pid != 1 || process_current() == shared->process)
-        return false;
-    if (info->code > SI_USER)
-        return false;
-    return signal_action_get(shared->process, info->signal).handler == SIGNAL_DEFAULT;
+    if (shared->process->pid != 1)
+        return;
+    if (process_current() != shared->process && info->code <= SI_USER)
+        shared->from_outside |= signal_bit(info->signal);
+    else
+        shared->from_outside &= ~signal_bit(info->signal);
+}
+
+bool signal_spares_init(struct signal_process *shared, u32 signal)
+{
+    return READ_ONCE(shared->from_outside) & signal_bit(signal);
 }
 
 static bool is_dropped_locked(struct signal_process *shared, const struct signal_thread *target,
@@ -128,7 +135,10 @@ static bool is_dropped_locked(struct signal_process *shared, const struct signal
         return true;
     if (has_it_blocked(shared, target, info->signal)) /* who blocks it may wait for it */
         return false;
-    return is_init_safe_from(shared, info) || signal_is_ignored_by(shared->process, info->signal);
+    if (signal_spares_init(shared, info->signal) &&
+        signal_action_get(shared->process, info->signal).handler == SIGNAL_DEFAULT)
+        return true;
+    return signal_is_ignored_by(shared->process, info->signal);
 }
 
 static bool is_fatal_for(const struct signal_thread *thread, u32 signal)
@@ -167,6 +177,7 @@ static int send_locked(struct signal_process *shared, struct signal_thread *targ
                        const struct signal_info *info)
 {
     u32 signal = info->signal;
+    note_sender_locked(shared, info);
     cancel_opposite_locked(shared, signal);
     if (is_dropped_locked(shared, target, info))
         return 0;

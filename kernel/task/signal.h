@@ -142,8 +142,9 @@ struct signal_process {
     struct list threads; /* struct signal_thread.link */
     u32 n_threads;
     struct signal_pending pending;
-    u32 n_queued;     /* entries in all queues of the process; LIMIT_SIGPENDING */
-    u32 fatal_signal; /* all threads are marked killed because of it; 0: none */
+    u32 n_queued;             /* entries in all queues of the process; LIMIT_SIGPENDING */
+    sigset_bits from_outside; /* of init: whose last sender was another process */
+    u32 fatal_signal;         /* all threads are marked killed because of it; 0: none */
 
     /* Job control. */
     u32 stop_signal; /* threads stop before they go to user mode again; 0: they run */
@@ -273,6 +274,8 @@ struct signal_action signal_action_get(struct process *process, u32 signal);
 /* Sets *action (NULL: only reads) and gives the old one. What is pending and now ignored is discarded. */
 void signal_action_change(u32 signal, const struct signal_action *action,
                           struct signal_action *old);
+/* Does the default action of a signal that was sent to init not happen? Only where init itself or the kernel sent it last, it does. */
+bool signal_spares_init(struct signal_process *shared, u32 signal);
 bool signal_is_ignored_by(struct process *process, u32 signal);
 
 /* signal.c: current thread. */

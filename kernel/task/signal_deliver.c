@@ -193,6 +193,8 @@ static bool act(struct trap_frame *frame, const struct signal_info *info)
         call_handler(frame, info, &action);
         return true;
     }
+    if (signal_spares_init(thread_current()->signals->shared, info->signal))
+        return false;
     switch (signal_default_of(info->signal)) {
     case SIGNAL_ENDS:
         if (info->code == SI_TKILL && info->from.pid == process_current()->pid)

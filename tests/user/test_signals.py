@@ -39,6 +39,15 @@ def test_signals_are_those_of_linux(case, boots):
     assert here.out.splitlines() == there.out.splitlines(), here.explain()
 
 
+def test_the_first_program_gets_from_others_only_what_it_handles():
+    """Its own signals end it, other than on Linux: so abort() of a program under test is seen."""
+    result = harness.boot("/tests/initsignals")
+    assert result.out.splitlines() == ["alive after signals without a handler", "waited for: 1",
+                                       "alive after the same while they were blocked",
+                                       "handled: 1"], result.explain()
+    assert result.status == 128 + 15, result.explain()
+
+
 def test_a_fatal_signal_does_not_wait_for_the_disk():
     result = harness.boot("/tests/sigdisk", "/data/medium.bin", "vda")
     assert result.status == 0, result.explain()
