@@ -306,7 +306,7 @@ fuzz-range-tree: $(BUILD)/host/fuzz-range-tree ##(SECONDS=60) libFuzzer against 
 	    -artifact_prefix=$(BUILD)/fuzz-range-tree/ $(BUILD)/fuzz-range-tree
 test-gdb: $(TEST_KERNELS) ##(2 minutes) scripted gdb sessions
 	$(Q)$(PYTHON) tests/run gdb
-test-long: $(TEST_KERNELS) $(HOST_TESTS) ##(15 minutes) every test, in more configurations
+test-long: $(TEST_KERNELS) $(HOST_TESTS) ##(45 minutes) every test, in more configurations
 	$(Q)$(PYTHON) tests/run all --long
 
 linux: $(BUILD)/linux/init ##(10 s) Debian's Linux 6.12 into build/linux/, for tools/linux
