@@ -24,12 +24,13 @@ struct counts {
     struct task_fault_counters *task, *system;
 };
 
-/* Good until the caller sleeps. What is counted is written to both, so `field` and `n` are looked at twice: plain values only. */
+/* Good until the caller sleeps. */
 static inline struct counts counts_now(void)
 {
     return (struct counts){&task_current()->faults, percpu_this(system_faults)};
 }
 
+/* In both: `field` and `n` are looked at twice, so let them be plain values. */
 #define COUNT(of, field, n)           \
     do {                              \
         struct counts counts_ = (of); \
