@@ -59,7 +59,7 @@ static const char *const writer_names[WRITERS] = {"none", "bare", "touch"};
 static struct {
     const char *path;
     const char *scanned;
-    uint64_t threads, touches, step, scanners;
+    uint64_t threads, touches, step, scanners, scan_limit_s;
     int order, writer;
     bool sums; /* look at every byte of a page, as a program would that wants the data */
 } options = {.threads = 4, .touches = 100, .step = 1, .scanners = 1};
@@ -75,6 +75,7 @@ struct faulter {
     uint64_t checksum, end_ns;
 };
 static struct faulter faulters[THREADS_MAX];
+static uint64_t scanners_over; /* that ended by --scan-limit */
 
 /* Resident before the run, as all of the program. */
 static char stacks[THREADS_MAX + 1][STACK_BYTES] __attribute__((aligned(4096)));
@@ -292,6 +293,8 @@ static void print_results(void)
     if (options.writer != WRITER_NONE)
         print_turns(before.ns, last);
     printf("checksum: %016" PRIx64 "\n", checksum);
+    if (options.scanned)
+        printf("scanners_over: %" PRIu64 "\n", scanners_over);
     print_counters();
     printf("user_us: %" PRIu64 "\n", used_us(&before.usage.ru_utime, &after.usage.ru_utime));
     printf("system_us: %" PRIu64 "\n", used_us(&before.usage.ru_stime, &after.usage.ru_stime));
@@ -358,18 +361,26 @@ static pid_t start_scanner(uint64_t number)
         die("no more processes");
     if (pid > 0)
         return pid;
+    alarm((unsigned int)options.scan_limit_s);
     open_file(&scanner, options.scanned, options.scanners * SCANNED_PAGES);
     for (uint64_t page = number * SCANNED_PAGES;;)
         for (uint64_t turn = 0; turn < SCANNED_PAGES; turn++)
             (void)*(const volatile unsigned char *)(scanner.map + (page + turn) * PAGE);
 }
 
-static void stop_scanners(const pid_t *scanners)
+/* => how many had reached their limit before */
+static uint64_t stop_scanners(const pid_t *scanners)
 {
+    uint64_t n_over = 0;
+
     for (uint64_t i = 0; i < options.scanners; i++) {
+        int status;
+
         kill(scanners[i], SIGKILL);
-        waitpid(scanners[i], NULL, 0);
+        waitpid(scanners[i], &status, 0);
+        n_over += WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
     }
+    return n_over;
 }
 
 static void run(void)
@@ -398,7 +409,7 @@ static void run(void)
     join_all(faulters, options.threads);
     join_all(&writer, writers);
     take_sample(&after);
-    stop_scanners(scanners);
+    scanners_over = stop_scanners(scanners);
 }
 
 /* ---- The call ---- */
@@ -417,6 +428,9 @@ static const char help_text[] =
     "  --scan FILE      processes go through FILE meanwhile, over and over, 64 MiB each, so that\n"
     "                   memory is short\n"
     "  --scanners N     how many (1, at most 64)\n"
+    "  --scan-limit S   they end after S seconds (never): where a policy starves the threads, "
+    "this\n"
+    "                   lets them end; scanners_over says how many had to\n"
     "  --sum            look at every byte of each page\n"
     "\n"
     "Prints lines `name: value`. *_end_us: when the first and the last thread had ended.\n"
@@ -449,12 +463,17 @@ static int take_name(const char *word, const char *const *names, int count)
 
 static void take_arguments(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"threads", required_argument, NULL, 't'},  {"touches", required_argument, NULL, 'n'},
-        {"order", required_argument, NULL, 'o'},    {"step", required_argument, NULL, 's'},
-        {"writer", required_argument, NULL, 'w'},   {"scan", required_argument, NULL, 'f'},
-        {"scanners", required_argument, NULL, 'm'}, {"sum", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},           {0}};
+    static const struct option names[] = {{"threads", required_argument, NULL, 't'},
+                                          {"touches", required_argument, NULL, 'n'},
+                                          {"order", required_argument, NULL, 'o'},
+                                          {"step", required_argument, NULL, 's'},
+                                          {"writer", required_argument, NULL, 'w'},
+                                          {"scan", required_argument, NULL, 'f'},
+                                          {"scanners", required_argument, NULL, 'm'},
+                                          {"scan-limit", required_argument, NULL, 'l'},
+                                          {"sum", no_argument, NULL, 'b'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
     int option;
 
     while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
@@ -463,6 +482,7 @@ static void take_arguments(int argc, char **argv)
         case 'n': options.touches = take_number(optarg, UINT32_MAX); break;
         case 'f': options.scanned = optarg; break;
         case 'm': options.scanners = take_number(optarg, THREADS_MAX); break;
+        case 'l': options.scan_limit_s = take_number(optarg, UINT32_MAX); break;
         case 's': options.step = take_number(optarg, UINT32_MAX); break;
         case 'o': options.order = take_name(optarg, order_names, ORDERS); break;
         case 'w': options.writer = take_name(optarg, writer_names, WRITERS); break;

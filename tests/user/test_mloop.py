@@ -47,11 +47,22 @@ def test_the_loop_runs_until_the_others_have_ended(file, writer):
     assert int(numbers["first_end_us"]) <= int(numbers["last_end_us"]) <= int(numbers["real_us"])
 
 
+def test_pressure_ends_at_its_limit_and_that_is_told(file, tmp_path):
+    """Ten million touches take more than a second of any processor."""
+    scanned = tmp_path / "scanned"
+    with open(scanned, "wb") as holes:
+        holes.truncate(64 << 20)
+    numbers = [harness.numbers_of(mloop("--threads", 1, "--touches", touches, "--sum", "--scan", scanned,
+                                        "--scan-limit", 1, file).out)["scanners_over"] for touches in (1, 10_000_000)]
+    assert numbers == ["0", "1"]
+
+
 @pytest.mark.parametrize("arguments, status, message", [
     ([], 2, "there must be one FILE"),
     (["--threads", "0", "x"], 2, "not a number from 1 on that fits: 0"),
     (["--threads", "65", "x"], 2, "not a number from 1 on that fits: 65"),
     (["--touches", "many", "x"], 2, "not a number from 1 on that fits: many"),
+    (["--scan-limit", "0", "x"], 2, "not a number from 1 on that fits: 0"),
     (["--order", "upward", "x"], 2, "there is no such order or writer: upward"),
     (["--writer", "fast", "x"], 2, "there is no such order or writer: fast"),
     (["--speed", "x"], 2, "this call is not understood"),
